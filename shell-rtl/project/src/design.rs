@@ -186,12 +186,22 @@ impl Design {
     /// It works in `scratch`, an empty folder.
     ///
     /// # Errors
-    /// [`Error::FrontEnd`].
+    /// [`Error::FrontEnd`]; [`Error::Top`] if a port has another direction or width.
     pub fn ports(&self, scratch: &Path) -> Result<Vec<String>> {
         let parts = &self.0.parts;
         let mut set = parts.sources(MEASURED)?;
         ACCEL.clone_into(&mut set.top);
-        frontend::ports(&set, &set.measure()?.sources, &parts.top, scratch)
+        let sources = set.measure()?.sources;
+        let ports = frontend::ports(&set, &sources, &parts.top, scratch)?;
+        let memory_ports = u32::from(self.config().accelerator_ports()).max(1);
+        if let Some(what) = ports::misfit(&ports, memory_ports) {
+            return Err(Error::Top { place: parts.top.clone(), what });
+        }
+        if parts.top != ACCEL {
+            // The module around the top module sets its parameters.
+            frontend::elaborate(&set, &sources, ACCEL, scratch)?;
+        }
+        Ok(ports)
     }
 
     /// The top module of the accelerator.

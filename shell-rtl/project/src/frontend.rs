@@ -69,27 +69,18 @@ fn staged(set: &SourceSet, sources: &[Source], folder: &Path) -> Result<Vec<Stri
     Ok(arguments)
 }
 
-/// The ports of `module`, one a line, as the front end prints them. It also elaborates the top of
-/// `set`, which gives the module its parameters. `sources` are those of `set`, and `folder` is an
-/// empty one for their copies.
-///
-/// # Errors
-/// [`Error::FrontEnd`]: there is no yosys, or it refuses the sources.
-pub(crate) fn ports(
+/// Elaborates `module`, then runs commands of yosys. `sources` are those of `set`, and `folder` is
+/// for their copies.
+fn read(
     set: &SourceSet,
     sources: &[Source],
     module: &str,
+    then: &str,
     folder: &Path,
-) -> Result<Vec<String>> {
+) -> Result<()> {
     let arguments = staged(set, sources, folder)?.join(" ");
-    let read =
-        |top: &str| format!("read_slang -j 1 --no-proc --single-unit --top {top} {arguments}");
-    let whole = (set.top != module).then(|| format!("{}; design -reset; ", read(&set.top)));
-    let script = format!(
-        "{}{}; tee -o {LISTING} portlist {module}",
-        whole.unwrap_or_default(),
-        read(module)
-    );
+    let script =
+        format!("read_slang -j 1 --no-proc --single-unit --top {module} {arguments}{then}");
     let mut command = yosys()?;
     command.args(["-q", "-p"]).arg(script);
     let output = command
@@ -109,6 +100,34 @@ pub(crate) fn ports(
         let said = sources.iter().enumerate().rev().fold(lines.join("; "), named);
         return Err(Error::FrontEnd(format!("yosys refused {module}: {said}")));
     }
+    Ok(())
+}
+
+/// Elaborates `module` with everything below it.
+///
+/// # Errors
+/// As [`ports`].
+pub(crate) fn elaborate(
+    set: &SourceSet,
+    sources: &[Source],
+    module: &str,
+    folder: &Path,
+) -> Result<()> {
+    read(set, sources, module, "", folder)
+}
+
+/// The ports of `module`, one a line, as the front end prints them. `sources` are those of `set`,
+/// and `folder` is an empty one for their copies.
+///
+/// # Errors
+/// [`Error::FrontEnd`]: there is no yosys, or it refuses the sources.
+pub(crate) fn ports(
+    set: &SourceSet,
+    sources: &[Source],
+    module: &str,
+    folder: &Path,
+) -> Result<Vec<String>> {
+    read(set, sources, module, &format!("; tee -o {LISTING} portlist {module}"), folder)?;
     let listing = folder.join(LISTING);
     let printed =
         std::fs::read_to_string(&listing).map_err(|e| Error::io("cannot read", &listing, &e))?;

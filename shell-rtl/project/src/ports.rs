@@ -76,6 +76,47 @@ pub(crate) fn wrapper(top: &str, parameters: &[(String, String)]) -> String {
     )
 }
 
+/// Bits of a port with this type, of one memory port.
+fn bits(kind: &str) -> u32 {
+    match kind {
+        "" => 1,
+        "axi_ax_t" => 85,
+        "axi_w_t" => 577,
+        "axi_b_t" => 10,
+        "axi_r_t" => 523,
+        range => {
+            let high = range.trim_start_matches('[').split(':').next();
+            high.and_then(|high| high.parse::<u32>().ok()).unwrap_or(0) + 1
+        }
+    }
+}
+
+/// Why the ports of a top module, as the front end prints them, do not fit an accelerator with this
+/// number of memory ports, if so. Further outputs do.
+pub(crate) fn misfit(printed: &[String], memory_ports: u32) -> Option<String> {
+    let words = printed.iter().map(|line| line.split(' ').collect::<Vec<_>>());
+    let found: Vec<(&str, &str, &str)> =
+        words.filter_map(|words| Some((*words.first()?, *words.get(1)?, *words.get(2)?))).collect();
+    let differs = |(direction, kind, name): (&'static str, &str, &str)| {
+        let all = if name.starts_with("acc_") { memory_ports } else { 1 };
+        let range = format!("[{}:0]", bits(kind) * all - 1);
+        let (is, has, _) = found.iter().find(|(_, _, port)| *port == name)?;
+        let expected = match all {
+            1 => format!("{direction} {range}"),
+            n => format!("{direction} {range}, for {n} memory ports"),
+        };
+        ((*is, *has) != (direction, range.as_str()))
+            .then(|| format!("{name} is {is} {has}: expected {expected}"))
+    };
+    let own = |name: &str| all().any(|(_, _, port)| port == name);
+    let open = found.iter().find(|(direction, _, name)| *direction != "output" && !own(name));
+    all().find_map(differs).or_else(|| {
+        open.map(|(direction, _, name)| {
+            format!("{direction} {name} is no port of an accelerator: nothing would drive it")
+        })
+    })
+}
+
 /// The first port of an accelerator that a module's header lacks, and the offset of the module's
 /// name. `None` also if macros write the header: only a front end reads those.
 pub(crate) fn missing(text: &[u8], module: &str) -> Option<(usize, &'static str)> {
@@ -148,4 +189,19 @@ fn header<'a>(text: &'a [u8], module: &str) -> Option<(usize, Vec<&'a str>)> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_of_each_memory_port_are_side_by_side() {
+        let printed = ["output [84:0] acc_aw_o".to_owned()];
+        assert_eq!(misfit(&printed, 1), None);
+        assert_eq!(
+            misfit(&printed, 2).unwrap(),
+            "acc_aw_o is output [84:0]: expected output [169:0], for 2 memory ports"
+        );
+    }
 }

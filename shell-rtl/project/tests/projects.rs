@@ -388,6 +388,25 @@ fn the_front_end_reads_the_ports() {
     assert!(error.contains("shef/shef_accel.sv:") && error.contains("'M'"), "{error}");
     own.edit("shef.toml", "M = 2\n", "N = 2\n");
     assert_eq!(ports(&own).unwrap_or_else(|e| panic!("{e}")).len(), 38);
+    // Ports that a simulator would connect all the same.
+    for (right, wrong, message) in [
+        (
+            "input  wire   [15:0] reg_awaddr_i",
+            "input  wire   [11:0] reg_awaddr_i",
+            "reg_awaddr_i is input [11:0]: expected input [15:0]",
+        ),
+        (
+            "output wire          irq_o",
+            "input wire           nmi_i,\n  output wire          irq_o",
+            "input nmi_i is no port of an accelerator",
+        ),
+    ] {
+        own.edit("rtl/a b.sv", right, wrong);
+        let error = ports(&own).expect_err("another port");
+        assert_eq!(error.code(), "SHEF-PRJ-006", "{error}");
+        assert!(error.to_string().contains(message), "{error}");
+        own.edit("rtl/a b.sv", wrong, right);
+    }
     own.edit("rtl/two.v", "module two;", "module two; wire = ;");
     let error = ports(&own).expect_err("no Verilog");
     assert_eq!(error.code(), "SHEF-PRJ-007");
