@@ -96,7 +96,7 @@ const LINKS: u32 = 40;
 
 /// Follows a path to its end, a folder or a file, and returns it with all links resolved. If this
 /// process runs as root, users other than root must not be able to change where the path leads:
-/// root owns each link, and each folder in which a step of the path is looked up. This includes the
+/// root owns each link, and each folder through which the path leads. This includes the
 /// steps of each link's target. Others may write only to folders with the sticky bit, and what the
 /// path names there is root's. The end itself may be another user's, except in such a folder.
 ///

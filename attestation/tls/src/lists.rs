@@ -45,7 +45,7 @@ pub struct List {
     issuer: Issuer,
     /// The issuer's name as text.
     name: String,
-    /// crlNumber without leading zeros, empty if there is none.
+    /// crlNumber without leading zeros; empty if the list has no crlNumber.
     number: Vec<u8>,
     /// thisUpdate, in seconds since 1970.
     from: u64,

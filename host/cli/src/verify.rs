@@ -268,7 +268,7 @@ pub fn note_unknown_revocations(
     note_unknown(output, path, &lists, what);
 }
 
-/// Notes the entries of lists in a file that name nothing known: the lists, each with what is known.
+/// Prints a note if entries of the file at `path` name no known value: `lists` has both.
 fn note_unknown(
     output: &Output,
     path: &Path,

@@ -2126,7 +2126,7 @@ fn a_proxy_that_is_down_is_named_without_its_password() {
         fs::write(dir.path().join(name), content).unwrap();
         fs::set_permissions(dir.path().join(name), fs::Permissions::from_mode(0o600)).unwrap();
     }
-    // A port where nothing listens.
+    // No program listens on this port.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let status = [
         "verifier",

@@ -299,7 +299,7 @@ fn values_out_of_bounds_are_refused() {
     );
 }
 
-/// An agent's text is one line of its own, wherever the owner's program prints it: also of an agent
+/// The owner's program prints an agent's text as one line, wherever it prints it: also of an agent
 /// that writes other texts than this program does.
 #[test]
 fn texts_of_a_hostile_agent_are_one_line() {

@@ -221,7 +221,7 @@ impl Checker {
     }
 
     /// Marks the next cycle as the end of a job, at which chunks of `output` regions are closed, or
-    /// takes the mark back. A Shield closes them by itself.
+    /// removes this mark. A Shield closes them without it.
     pub fn close(&mut self, sim: &mut Sim, now: bool) {
         sim.set(self.close, u64::from(now));
     }

@@ -153,7 +153,7 @@ fn late(b: &mut Bench, name: &str) {
     b.ticks(1010);
 }
 
-/// The stimulus of a rule; `None` if there is none.
+/// The stimulus of a rule; `None` if the rule has no stimulus.
 fn stimulus(rule: &str, b: &mut Bench) -> Option<()> {
     let whole = u64::MAX;
     // Rules of requests: AW and AR alike.
