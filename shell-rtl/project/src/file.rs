@@ -8,8 +8,10 @@ use serde::Deserialize;
 use shef_gen::shield::Place;
 use toml::Spanned;
 
+use crate::job::{Job, Jobs, Names, Refused, Registers, Test};
 use crate::list::{Contents, find, is_identifier};
 use crate::{Error, Result};
+use shef_proto::config::Config;
 
 /// Name of the file.
 pub(crate) const NAME: &str = "shef.toml";
@@ -30,6 +32,41 @@ struct File {
     defines: BTreeMap<Spanned<String>, Value>,
     #[serde(default)]
     parameters: BTreeMap<Spanned<String>, Value>,
+    #[serde(default)]
+    registers: BTreeMap<Spanned<String>, i64>,
+    #[serde(default)]
+    jobs: BTreeMap<Spanned<String>, JobTable>,
+    #[serde(default)]
+    tests: BTreeMap<Spanned<String>, TestTable>,
+}
+
+/// `[jobs.NAME]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JobTable {
+    #[serde(default)]
+    r#in: Vec<Spanned<String>>,
+    #[serde(default)]
+    reg: Vec<Spanned<String>>,
+    start: Spanned<String>,
+    done: Spanned<String>,
+    #[serde(default)]
+    out: Vec<Spanned<String>>,
+    #[serde(default)]
+    read: Vec<Spanned<String>>,
+    seconds: Option<Spanned<i64>>,
+    stall_cycles: Option<Spanned<i64>>,
+}
+
+/// `[tests.NAME]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TestTable {
+    job: Spanned<String>,
+    #[serde(default)]
+    expect: Vec<Spanned<String>>,
+    model: Option<Spanned<String>>,
+    seeds: Option<Spanned<i64>>,
 }
 
 #[derive(Deserialize)]
@@ -60,6 +97,142 @@ impl Value {
     }
 }
 
+/// The parsed file, and the text for the places in errors.
+struct Text {
+    path: PathBuf,
+    text: String,
+    file: File,
+}
+
+fn rule(path: &Path, text: &str, span: Range<usize>, message: String) -> Error {
+    Error::Rule { file: path.to_owned(), place: Place::of(text, span), message }
+}
+
+impl Text {
+    /// The file of a folder, if it has one.
+    fn read(dir: &Path) -> Result<Option<Self>> {
+        let path = dir.join(NAME);
+        if path.symlink_metadata().is_err() {
+            return Ok(None);
+        }
+        let bytes = shef_files::regular::read(&path, MAX)
+            .map_err(|e| Error::io("cannot read", &path, &e))?;
+        let text = String::from_utf8(bytes)
+            .map_err(|e| Error::io("cannot read", &path, &std::io::Error::other(e)))?;
+        let file: File = toml::from_str(&text).map_err(|e| Error::File {
+            file: path.clone(),
+            place: Place::of(&text, e.span().unwrap_or(0..0)),
+            message: e.message().lines().collect::<Vec<_>>().join("; "),
+        })?;
+        if *file.format.get_ref() != FORMAT {
+            let what = format!(
+                "this is a project of format {}, and this program reads format {FORMAT}",
+                file.format.get_ref()
+            );
+            return Err(rule(&path, &text, file.format.span(), what));
+        }
+        Ok(Some(Self { path, text, file }))
+    }
+}
+
+impl Jobs {
+    /// Reads registers, jobs and tests of a project's folder, whose Shield has this configuration.
+    /// A folder without `shef.toml` has none. Files that jobs name need not exist.
+    ///
+    /// # Errors
+    /// [`Error::File`] and [`Error::Rule`] with line and column.
+    pub fn read(dir: &Path, config: &Config) -> Result<Self> {
+        let Some(Text { path, text, file }) = Text::read(dir)? else { return Ok(Self::default()) };
+        let rule = |span, message: Refused| rule(&path, &text, span, message);
+        let mut registers = Registers::default();
+        for (name, offset) in file.registers {
+            registers.add(name.get_ref(), offset).map_err(|what| rule(name.span(), what))?;
+        }
+        let names = Names { registers: &registers, config, folder: dir };
+        let named = |name: &Spanned<String>| {
+            let what = "expected a name of 1 to 64 letters, digits, '_', '-', '.'".to_owned();
+            if is_name(name.get_ref()) { Ok(()) } else { Err(rule(name.span(), what)) }
+        };
+        let (mut jobs, mut tests) = (BTreeMap::new(), BTreeMap::new());
+        for (name, table) in file.jobs {
+            named(&name)?;
+            let job = table.job(names).map_err(|(span, what)| rule(span, what))?;
+            jobs.insert(name.into_inner(), job);
+        }
+        for (name, table) in file.tests {
+            named(&name)?;
+            let test = table.test(names, &jobs, name.span());
+            tests.insert(name.into_inner(), test.map_err(|(span, what)| rule(span, what))?);
+        }
+        Ok(Self { registers, jobs, tests })
+    }
+}
+
+/// The reason why a value is refused, and its place.
+type Misplaced = (Range<usize>, Refused);
+
+impl JobTable {
+    fn job(self, names: Names) -> std::result::Result<Job, Misplaced> {
+        let mut job = Job::default();
+        type Add = fn(&mut Job, Names, &str) -> std::result::Result<(), Refused>;
+        type Len = fn(&Job) -> usize;
+        let lists: [(_, Add, Len); 4] = [
+            (self.r#in, Job::input, |job| job.inputs.len()),
+            (self.reg, Job::register, |job| job.registers.len()),
+            (self.out, Job::output, |job| job.outputs.len()),
+            (self.read, Job::read, |job| job.reads.len()),
+        ];
+        for (list, add, len) in lists {
+            for (k, text) in list.iter().enumerate() {
+                let refused = |what| (text.span(), what);
+                add(&mut job, names, text.get_ref()).map_err(refused)?;
+                if len(&job) != k + 1 {
+                    return Err(refused("its left side is in this list twice".to_owned()));
+                }
+            }
+        }
+        job.start(names, self.start.get_ref()).map_err(|what| (self.start.span(), what))?;
+        job.done(names, self.done.get_ref()).map_err(|what| (self.done.span(), what))?;
+        let limits = [(self.seconds, &mut job.seconds), (self.stall_cycles, &mut job.stall_cycles)];
+        for (limit, to) in limits {
+            if let Some(limit) = limit {
+                let number = u64::try_from(*limit.get_ref()).ok().filter(|number| *number > 0);
+                *to = number.ok_or_else(|| (limit.span(), "expected 1 or more".to_owned()))?;
+            }
+        }
+        Ok(job)
+    }
+}
+
+impl TestTable {
+    fn test(
+        self,
+        names: Names,
+        jobs: &BTreeMap<String, Job>,
+        name: Range<usize>,
+    ) -> std::result::Result<Test, Misplaced> {
+        let job = jobs.get(self.job.get_ref()).ok_or_else(|| {
+            let known: Vec<&str> = jobs.keys().map(String::as_str).collect();
+            let what = format!("expected the name of a job; the jobs are {}", known.join(", "));
+            (self.job.span(), what)
+        })?;
+        let seeds = self.seeds.as_ref();
+        let mut test = Test::new(self.job.get_ref(), seeds.map(|seeds| *seeds.get_ref()))
+            .map_err(|what| (seeds.map_or(name.clone(), Spanned::span), what))?;
+        for text in &self.expect {
+            test.expect(names, job, text.get_ref()).map_err(|what| (text.span(), what))?;
+        }
+        if let Some(text) = &self.model {
+            test.model(names, text.get_ref()).map_err(|what| (text.span(), what))?;
+        }
+        if test.expect.is_empty() && test.model.is_none() {
+            let what = "a test without `expect` and `model` cannot fail".to_owned();
+            return Err((name, what));
+        }
+        Ok(test)
+    }
+}
+
 /// A project as its file describes it; without a file, as its folder does.
 pub(crate) struct Project {
     /// Name of the accelerator, unless it is that of the folder.
@@ -84,34 +257,11 @@ impl Project {
     /// # Errors
     /// [`Error::File`] and [`Error::Rule`] with line and column, and those of file lists.
     pub(crate) fn read(dir: &Path, root: &Path) -> Result<Self> {
-        let path = dir.join(NAME);
-        if path.symlink_metadata().is_err() {
+        let Some(Text { path, text, file }) = Text::read(dir)? else {
             let shield = dir.join("shield.toml");
             return Ok(Self { name: None, top: None, shield, sources: None });
-        }
-        let bytes = shef_files::regular::read(&path, MAX)
-            .map_err(|e| Error::io("cannot read", &path, &e))?;
-        let text = String::from_utf8(bytes)
-            .map_err(|e| Error::io("cannot read", &path, &std::io::Error::other(e)))?;
-        let file: File = toml::from_str(&text).map_err(|e| Error::File {
-            file: path.clone(),
-            place: Place::of(&text, e.span().unwrap_or(0..0)),
-            message: e.message().lines().collect::<Vec<_>>().join("; "),
-        })?;
-        let rule = |span: Range<usize>, message: String| Error::Rule {
-            file: path.clone(),
-            place: Place::of(&text, span),
-            message,
         };
-        if *file.format.get_ref() != FORMAT {
-            return Err(rule(
-                file.format.span(),
-                format!(
-                    "this is a project of format {}, and this program reads format {FORMAT}",
-                    file.format.get_ref()
-                ),
-            ));
-        }
+        let rule = |span, message: String| rule(&path, &text, span, message);
         if let Some(name) = file.name.as_ref().filter(|name| !is_name(name.get_ref())) {
             let what = "expected a name of 1 to 64 letters, digits, '_', '-', '.'".to_owned();
             return Err(rule(name.span(), what));

@@ -10,6 +10,7 @@ mod design;
 mod error;
 mod file;
 mod frontend;
+mod job;
 mod list;
 mod ports;
 mod program;
@@ -20,6 +21,10 @@ mod verilog;
 
 pub use design::{ACCELERATOR, Design, TARGET, digits_config};
 pub use error::Error;
+pub use job::{
+    Data, Done, Expect, Input, Job, Jobs, Model, Names, OutputFile, Refused, Registers, Test,
+    Value, Write,
+};
 pub use program::Program;
 pub use root::repo_root;
 pub use set::{Listed, SourceSet};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use shef_project::{Design, Error, repo_root};
+use shef_project::{Design, Done, Error, Expect, Jobs, repo_root};
 
 /// Signed reference values and evidence name these. A change of the RTL makes new designs and new
 /// digests; a change of how sources are measured must not.
@@ -424,9 +424,75 @@ fn links_lead_to_no_other_project() {
     symlink("/", own.dir().join("rtl/root")).unwrap();
     own.edit("shef.toml", "rtl/*.sv", "rtl/**/*.sv");
     assert_eq!(own.digest(), plain);
-    fs::write(own.0.path().join("outside.sv"), "module one; endmodule\n").unwrap();
+    fs::write(own.dir().join("outside.sv"), "module one; endmodule\n").unwrap();
     symlink(Path::new("../../outside.sv"), own.dir().join("rtl/outside.sv")).unwrap();
     let error = own.read().expect_err("a file of another project");
     assert_eq!(error.code(), "SHEF-PRJ-004", "{error}");
     assert!(error.to_string().contains("outside of the project"), "{error}");
+}
+
+#[test]
+fn jobs_and_tests_of_a_project_are_read_with_their_places() {
+    const JOBS: &str = "
+[registers]
+ctrl = 0x00
+status = 0x04
+blocks = 0x08
+
+[jobs.sum]
+in = [\"a0=a.bin\", \"b0=random:4096\"]
+reg = [\"blocks=8\", \"0x10=@a0\"]
+start = \"ctrl=1\"
+done = \"status:1=1\"
+out = [\"result0=sum.bin:4096\"]
+read = [\"status\"]
+
+[tests.sum]
+job = \"sum\"
+expect = [\"result0=golden.bin\", \"status=2\"]
+model = \"model.py:sum\"
+seeds = 3
+";
+    let own = Own::new();
+    let design = Design::project(&own.dir()).unwrap();
+    assert!(Jobs::read(&own.dir(), design.config()).unwrap().jobs.is_empty());
+    let digest = design.digest();
+    let jobs = |text: &str| {
+        own.write("shef.toml", text);
+        Jobs::read(&own.dir(), design.config())
+    };
+    let all = format!("{SHEF}{JOBS}");
+    let read = jobs(&all).unwrap();
+    let job = &read.jobs["sum"];
+    assert_eq!(job.done, Some(Done { offset: 4, mask: 2, value: 2 }));
+    assert_eq!((job.inputs.len(), job.registers.len(), job.outputs.len()), (2, 2, 1));
+    let test = &read.tests["sum"];
+    assert_eq!((test.seeds, test.expect.len()), (3, 2));
+    assert_eq!(test.expect[1], Expect::Register { offset: 4, value: 2 });
+    assert_eq!(test.model.as_ref().unwrap().file, own.dir().join("model.py"));
+    assert_eq!(Design::project(&own.dir()).unwrap().digest(), digest, "jobs are not measured");
+
+    for (from, to, place, part) in [
+        ("a0=a.bin", "a9=a.bin", "15:7", "no region is named \"a9\""),
+        ("b0=random", "a0=random", "15:19", "in this list twice"),
+        ("blocks=8", "block=8", "16:8", "there are blocks, ctrl, status"),
+        ("status:1=1", "status", "18:8", "expected REGISTER:BIT=1"),
+        ("sum.bin:4096", "sum.bin", "19:8", "expected REGION=FILE:BYTES"),
+        ("job = \"sum\"", "job = \"add\"", "23:7", "the jobs are sum"),
+        ("status=2", "ctrl=2", "24:33", "a register of its `read`"),
+        ("seeds = 3", "seeds = 0", "26:9", "expected 1 to 100000 seeds"),
+        ("model.py:sum", "model.py", "25:9", "expected FILE:FUNCTION"),
+        ("read = [", "seconds = 0\nread = [", "20:11", "expected 1 or more"),
+        ("blocks = 0x08", "blocks = 6", "12:1", "a multiple of 4"),
+        ("start = \"ctrl=1\"\n", "", "", "missing field `start`"),
+        ("blocks = 0x08", "ctrl = 0x08", "12:1", "duplicate key"),
+    ] {
+        assert!(all.contains(from), "{from}");
+        let error = jobs(&all.replace(from, to)).unwrap_err().to_string();
+        assert!(error.contains(&format!("shef.toml:{place}")), "{to}: {error}");
+        assert!(error.contains(part), "{to}: {error}");
+    }
+    let expects = all.find("expect =").unwrap();
+    let error = jobs(&all[..expects]).unwrap_err().to_string();
+    assert!(error.contains("cannot fail"), "{error}");
 }
