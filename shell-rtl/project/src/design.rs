@@ -37,10 +37,16 @@ const MAX_TOML: u64 = 1 << 20;
 /// Its sources are read once: digest, program and configuration belong together. The digest does
 /// not depend on the shell, so it is the same for a card in this process, a served card and a card
 /// in a guest.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Design(Arc<Contents>);
 
-#[derive(Debug)]
+impl std::fmt::Debug for Design {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let digest = hex::encode(self.0.digest);
+        f.debug_struct("Design").field("name", &self.0.name).field("digest", &digest).finish()
+    }
+}
+
 struct Contents {
     name: String,
     config: Config,
@@ -86,7 +92,7 @@ impl Parts {
 impl Design {
     fn read(name: String, config: Config, parts: Parts) -> Result<Self> {
         let measured = parts.sources(MEASURED)?.measure()?;
-        check_top(&measured.sources, &parts.top)?;
+        check_top(&measured.sources, &parts.top, parts.listed.as_ref())?;
         let digest = measured.digest();
         let program = Program::of(measured, &config, &name);
         Ok(Self(Arc::new(Contents { name, config, parts, digest, program })))
@@ -285,12 +291,30 @@ fn folder_sources(dir: &Path, full: &Path, top: &str) -> Result<Vec<PathBuf>> {
     }
 }
 
+/// What the files of a list declare, besides packages: at most twenty names.
+fn declared(listed: Option<&Listed>) -> Vec<String> {
+    let mut all = Vec::new();
+    for file in listed.iter().flat_map(|listed| &listed.files) {
+        let bytes = std::fs::read(file).unwrap_or_default();
+        let text = Text::of(&bytes);
+        let names = text.declared.iter().filter(|(_, name)| !text.packages.contains(name));
+        all.extend(names.map(|(_, name)| (*name).to_owned()));
+    }
+    all.truncate(20);
+    all
+}
+
 /// Checks that one source declares the module `top`, with the ports of an accelerator.
-fn check_top(sources: &[Source], top: &str) -> Result<()> {
+fn check_top(sources: &[Source], top: &str, listed: Option<&Listed>) -> Result<()> {
     let declares =
         |source: &&Source| Text::of(&source.bytes).declared.iter().any(|(_, name)| *name == top);
     let Some(source) = sources.iter().find(declares) else {
-        let what = format!("expected a module {top}, and no source of the project declares it");
+        let mut what = format!("expected a module {top}, and no source of the project declares it");
+        let named = declared(listed);
+        if !named.is_empty() {
+            what +=
+                &format!("; name another one with `top`: the sources declare {}", named.join(", "));
+        }
         return Err(Error::Top { place: top.to_owned(), what });
     };
     match ports::missing(&source.bytes, top) {

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use shef_gen::shield::Place;
 
+use crate::verilog::Text;
+
 shef_proto::coded! {
     /// Why a project or a design cannot be read.
     #[derive(Debug, thiserror::Error)]
@@ -124,12 +126,15 @@ shef_proto::coded! {
 }
 
 impl Error {
+    /// Two files of a name, with the places where they declare it, if they do.
     pub(crate) fn ambiguous(name: &str, first: &Path, second: &Path) -> Self {
-        Self::Ambiguous {
-            name: name.to_owned(),
-            first: first.display().to_string(),
-            second: second.display().to_string(),
-        }
+        let [first, second] = [first, second].map(|path| {
+            let bytes = std::fs::read(path).unwrap_or_default();
+            let text = Text::of(&bytes);
+            let declared = text.declared.iter().find(|(_, declared)| *declared == name);
+            declared.map_or(path.display().to_string(), |(at, _)| place(path, &bytes, *at))
+        });
+        Self::Ambiguous { name: name.to_owned(), first, second }
     }
 
     /// A source with line and column of the byte at `offset`.

@@ -80,20 +80,25 @@ struct Sources {
     include: Vec<Spanned<String>>,
 }
 
-/// The value of a macro or parameter: a number, or a string with its text.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Value {
-    Number(i64),
-    Text(String),
-}
+/// The text of a macro or parameter, which the file has as a number or as a string.
+struct Value(String);
 
-impl Value {
-    fn text(self) -> String {
-        match self {
-            Self::Number(number) => number.to_string(),
-            Self::Text(text) => text,
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        struct Visitor;
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = Value;
+            fn expecting(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+                f.write_str("a whole number, or a string with the text, such as \"8'h0f\"")
+            }
+            fn visit_i64<E>(self, number: i64) -> std::result::Result<Value, E> {
+                Ok(Value(number.to_string()))
+            }
+            fn visit_str<E>(self, text: &str) -> std::result::Result<Value, E> {
+                Ok(Value(text.to_owned()))
+            }
         }
+        from.deserialize_any(Visitor)
     }
 }
 
@@ -286,12 +291,13 @@ impl Project {
             Some(sources) => {
                 let mut contents = Contents::default();
                 let parameter = file.parameters.keys().next().map(Spanned::span);
+                let list = sources.lists.first().map(Spanned::span);
                 for (names, add) in [
                     (file.defines, Contents::define as fn(&mut Contents, &str, &str) -> _),
                     (file.parameters, Contents::parameter),
                 ] {
                     for (name, value) in names {
-                        add(&mut contents, name.get_ref(), &value.text())
+                        add(&mut contents, name.get_ref(), &value.0)
                             .map_err(|what: String| rule(name.span(), what))?;
                     }
                 }
@@ -319,7 +325,7 @@ impl Project {
                     let what = format!(
                         "the file lists have two tops, {first} and {second}: name one with `top`"
                     );
-                    return Err(rule(file.format.span(), what));
+                    return Err(rule(list.unwrap_or(file.format.span()), what));
                 }
                 let top = file.top.as_ref().map(Spanned::get_ref).or(contents.tops.first());
                 if !contents.parameters.is_empty() && top.is_none_or(|top| top == "shef_accel") {

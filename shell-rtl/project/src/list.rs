@@ -213,7 +213,7 @@ pub(crate) fn find(text: &str, folder: &Path, root: &Path) -> std::result::Resul
     }
     let first = folder.join(text);
     let found = first.canonicalize().or_else(|e| root.join(text).canonicalize().map_err(|_| e));
-    let found = found.map_err(|e| format!("{}: {e}", first.display()))?;
+    let found = found.map_err(|e| format!("cannot read {}: {e}", first.display()))?;
     if found.starts_with(root) {
         Ok(found)
     } else {

@@ -262,7 +262,16 @@ fn what_is_wrong_is_named_with_its_place() {
         "SHEF-PRJ-004",
         &["shef.toml:7:", "outside of the project"],
     );
-    case(&toml("top = \"adder_top\"\n", ""), "SHEF-PRJ-006", &["shef_accel"]);
+    case(
+        &toml("top = \"adder_top\"\n", ""),
+        "SHEF-PRJ-006",
+        &["shef_accel", "with `top`: the sources declare adder_top, spare_bench, one, two"],
+    );
+    case(
+        &toml("files =", "files = [\"rtl/a.sv\"]\n[defines]\nOLD = true\nX ="),
+        "SHEF-PRJ-003",
+        &["shef.toml:8:7:", "boolean `true`", "expected a whole number, or a string"],
+    );
     let parameters = "include = [\"inc\"]\n[parameters]\nN = 2\n";
     case(
         &|own| {
@@ -291,7 +300,7 @@ fn what_is_wrong_is_named_with_its_place() {
     case(
         &|own| own.write("rtl/copy.sv", "module one; endmodule\n"),
         "SHEF-RTL-019",
-        &["one has two files", "two.v", "copy.sv"],
+        &["one has two files", "two.v:1:", "copy.sv:1:"],
     );
     case(
         &|own| own.write("rtl/again.sv", "module adder_top; endmodule\n"),
@@ -424,7 +433,7 @@ fn links_lead_to_no_other_project() {
     symlink("/", own.dir().join("rtl/root")).unwrap();
     own.edit("shef.toml", "rtl/*.sv", "rtl/**/*.sv");
     assert_eq!(own.digest(), plain);
-    fs::write(own.dir().join("outside.sv"), "module one; endmodule\n").unwrap();
+    fs::write(own.0.path().join("outside.sv"), "module one; endmodule\n").unwrap();
     symlink(Path::new("../../outside.sv"), own.dir().join("rtl/outside.sv")).unwrap();
     let error = own.read().expect_err("a file of another project");
     assert_eq!(error.code(), "SHEF-PRJ-004", "{error}");

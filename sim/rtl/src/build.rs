@@ -540,14 +540,12 @@ fn grouped(obj: &Path) -> Result<Vec<PathBuf>> {
     Ok(units.into_iter().map(|(_, path)| path).collect())
 }
 
-/// First errors of a log, for the message.
+/// First errors of a log, for the message: an excerpt, whose lines stay lines where it is shown.
 fn tail(log: &Path) -> String {
     let text = fs::read(log).map(|b| String::from_utf8_lossy(&b).into_owned()).unwrap_or_default();
     let errors: Vec<&str> = text.lines().filter(|l| l.contains("rror")).take(12).collect();
-    if errors.is_empty() {
-        let l: Vec<&str> = text.lines().collect();
-        l[l.len().saturating_sub(12)..].join("\n")
-    } else {
-        errors.join("\n")
-    }
+    let lines: Vec<&str> = text.lines().collect();
+    let shown = if errors.is_empty() { &lines[lines.len().saturating_sub(12)..] } else { &errors };
+    let shown: Vec<String> = shown.iter().map(|line| format!("  | {line}")).collect();
+    shown.join("\n")
 }

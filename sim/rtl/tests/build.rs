@@ -84,6 +84,7 @@ fn refused_rtl_names_the_log() {
         panic!("accepted")
     };
     assert!(std::path::Path::new(&log).is_file() && tail.contains("broken.sv"), "{log} {tail}");
+    assert!(tail.lines().all(|line| line.starts_with("  | ")), "{tail}");
     assert!(matches!(
         build(&DesignSpec::new("absent").search(&d)),
         Err(Error::Project(shef_project::Error::SourceMissing { .. }))
