@@ -13,10 +13,17 @@ shef_proto::coded! {
             /// The failure, the expectation, and the remedy.
             message: String,
         } => { code, .. } code,
-        /// A device behind an agent, or the process of a simulated card, failed; only code and
-        /// message were transmitted.
+        /// A device behind an agent failed; only code and message were transmitted.
         #[error("{message}")]
         Remote {
+            /// Code of the failure.
+            code: String,
+            /// The failure.
+            message: String,
+        } => { code, .. } code,
+        /// The program of a simulated card ended with this error before the card was ready.
+        #[error("{message}")]
+        SimulatorEnded {
             /// Code of the failure.
             code: String,
             /// The failure.

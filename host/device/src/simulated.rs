@@ -29,6 +29,8 @@ pub struct SimParameters {
     pub stalls: Option<u64>,
     /// Seed for the card's randomness, which evidence reports; a tested source without one.
     pub seed: Option<u64>,
+    /// Whether the protocol checker watches the accelerator's ports from the start.
+    pub check: bool,
     /// File for waves (FST).
     pub wave: Option<PathBuf>,
 }
@@ -49,6 +51,10 @@ fn number(value: &OsStr) -> Result<Option<u64>, String> {
     number.map(Some).ok_or_else(|| format!("expected a number, found {text:?}"))
 }
 
+fn switch(value: &OsStr) -> Result<bool, String> {
+    if value == "1" { Ok(true) } else { Err(format!("expected 1, found {value:?}")) }
+}
+
 fn path(value: &OsStr, what: &str) -> Result<Option<PathBuf>, String> {
     if value.is_empty() { Err(format!("expected {what}")) } else { Ok(Some(value.into())) }
 }
@@ -63,7 +69,7 @@ fn kernel(value: &OsStr) -> Result<SimKernel, String> {
 
 impl SimParameters {
     /// All parameters, in the order in which a URI prints them.
-    pub const TABLE: [SimParameter; 6] = [
+    pub const TABLE: [SimParameter; 7] = [
         SimParameter {
             name: "project",
             set: |to, value| path(value, "a folder").map(|value| to.project = value),
@@ -88,6 +94,11 @@ impl SimParameters {
             name: "seed",
             set: |to, value| number(value).map(|value| to.seed = value),
             get: |of| of.seed.map(|value| value.to_string().into()),
+        },
+        SimParameter {
+            name: "check",
+            set: |to, value| switch(value).map(|value| to.check = value),
+            get: |of| of.check.then(|| "1".into()),
         },
         SimParameter {
             name: "wave",

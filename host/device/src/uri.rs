@@ -301,8 +301,8 @@ mod tests {
     #[test]
     fn parameters_of_a_simulated_card_have_no_order() {
         for text in [
-            "sim:rtl?seed=3&wave=run.fst&kernel=native&project=%2ftmp/a%26b&stalls=7&latency=100",
-            "sim:rtl?latency=0100&project=/tmp/%61%26b&wave=run.fst&stalls=7&kernel=native&seed=3",
+            "sim:rtl?seed=3&wave=run.fst&check=1&kernel=native&project=%2ftmp/a%26b&stalls=7&latency=100",
+            "sim:rtl?latency=0100&project=/tmp/%61%26b&wave=run.fst&stalls=7&kernel=native&check=1&seed=3",
         ] {
             let Ok(Uri::SimRtl(parameters)) = text.parse() else { panic!("{text}") };
             let all = SimParameters {
@@ -311,12 +311,13 @@ mod tests {
                 latency: Some(100),
                 stalls: Some(7),
                 seed: Some(3),
+                check: true,
                 wave: Some("run.fst".into()),
             };
             assert_eq!(parameters, all);
         }
         let error = "sim:rtl?latencies=3".parse::<Uri>().unwrap_err().to_string();
-        let known = "project, kernel, latency, stalls, seed, wave";
+        let known = "project, kernel, latency, stalls, seed, check, wave";
         assert!(error.contains("\"latencies\"") && error.contains(known), "{error}");
     }
 
@@ -332,6 +333,8 @@ mod tests {
             ("sim:model?x=1", "SHEF-DEV-002"),
             ("sim:model?project=/x", "SHEF-DEV-002"),
             ("sim:rtl?project=", "SHEF-DEV-002"),
+            ("sim:rtl?check", "SHEF-DEV-002"),
+            ("sim:rtl?check=yes", "SHEF-DEV-002"),
             ("sim:rtl?dir=/x", "SHEF-DEV-002"),
             ("sim:rtl?", "SHEF-DEV-002"),
             ("sim:rtl?project=/x&project=/x", "SHEF-DEV-002"),

@@ -37,6 +37,7 @@ shef_proto::coded! {
         #[error(transparent)]
         Device(#[from] shef_device::DeviceError) => (error) match error {
             shef_device::DeviceError::Remote { code, .. } => theirs(code, AGENT),
+            shef_device::DeviceError::SimulatorEnded { code, .. } => theirs(code, SIMULATOR),
             error => error.code(),
         },
         /// The Load Key.
@@ -538,9 +539,10 @@ fn theirs<'c>(code: &'c str, may: &[&str]) -> &'c str {
 /// Replaces a code that the peer may not report.
 const NOT_THEIRS: &str = "SHEF-SDK-046";
 /// Prefixes of the codes that a peer may report: the Security Kernel, an agent (its own, and those
-/// of its devices), and a verifier service.
+/// of its devices), the program of a simulated card, and a verifier service.
 const KERNEL: &[&str] = &["KRN", "PRO"];
 const AGENT: &[&str] = &["AGT", "DEV", "PCI", "VFU", "CARD", "RTL", "PRJ", "GEN"];
+const SIMULATOR: &[&str] = &["CLI", "CARD", "RTL", "PRJ", "GEN", "KRN", "PRO", "DEV", "VFU", "SDK"];
 const SERVICE: &[&str] = &["SVC", "ATT", "PRO"];
 
 /// What happened to the request to the Shield, or to the launch, that an error ended.
@@ -684,6 +686,9 @@ mod tests {
             ("SHEF-AGT-012", AGENT, "SHEF-AGT-012"),
             ("SHEF-PRJ-006", AGENT, "SHEF-PRJ-006"),
             ("SHEF-SEAL-010", AGENT, NOT_THEIRS),
+            ("SHEF-CLI-007", AGENT, NOT_THEIRS),
+            ("SHEF-CLI-007", SIMULATOR, "SHEF-CLI-007"),
+            ("SHEF-ATT-020", SIMULATOR, NOT_THEIRS),
             ("SHEF-ATT-020", SERVICE, "SHEF-ATT-020"),
             ("SHEF-SDK-016", SERVICE, NOT_THEIRS),
         ] {

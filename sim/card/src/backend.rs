@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use shef_model::SparseMemory;
-use shef_rtl::check::{Checked, DoneRegister};
+use shef_rtl::check::{Checked, DoneRegister, ReportHook};
 
 use crate::CardError;
 use crate::host_port::HostPort;
@@ -59,6 +59,10 @@ pub(crate) trait Backend {
     fn uncheck(&mut self);
     /// What the checker saw since the last call.
     fn checked(&mut self) -> Checked;
+    /// Also calls `hook` with each report of the checker.
+    fn on_report(&mut self, hook: ReportHook) {
+        let _ = hook;
+    }
     /// Makes memory answer reads of these addresses with a bus error.
     fn fail_reads(&mut self, range: Range<u64>);
 }

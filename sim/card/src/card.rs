@@ -15,7 +15,7 @@ use shef_proto::entropy::SeededEntropy;
 use shef_proto::evidence::RootOfTrust;
 use shef_proto::hpke_suite::PublicKey;
 use shef_rtl::Library;
-use shef_rtl::check::{Checked, DoneRegister};
+use shef_rtl::check::{Checked, DoneRegister, Report};
 use zeroize::Zeroizing;
 
 use crate::backend::Backend;
@@ -81,6 +81,7 @@ impl CardOptions {
                     latency: options.memory_latency,
                     stalls: options.stalls,
                     seed: self.seed,
+                    check: options.check,
                     wave: options.wave.clone(),
                 })
             }
@@ -225,6 +226,12 @@ impl CardProbe {
     /// What the checker saw since the last call.
     pub fn checked(&self) -> Checked {
         self.backend.borrow_mut().checked()
+    }
+
+    /// Also calls `hook` with each report, in the cycle in which it comes out. [`CardProbe::checked`]
+    /// still returns it.
+    pub fn on_report(&self, hook: impl FnMut(&Report) + Send + 'static) {
+        self.backend.borrow_mut().on_report(Box::new(hook));
     }
 
     /// Clock cycles so far, if there is a clock.

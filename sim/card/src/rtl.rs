@@ -9,7 +9,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use shef_device::{SimKernel, SimParameters};
 use shef_model::SparseMemory;
-use shef_rtl::check::{Checked, DoneRegister};
+use shef_rtl::check::{Checked, DoneRegister, ReportHook};
 use shef_rtl::{
     AxiMemoryConfig, CoreSim, DesignSpec, HostMemory, Library, Unshielded, build_with, kernel_spec,
 };
@@ -32,6 +32,8 @@ pub struct RtlOptions {
     pub memory_latency: Option<u64>,
     /// Seed for random stalls on the memory's channels; no stalls without one.
     pub stalls: Option<u64>,
+    /// Whether the protocol checker watches from the start ([`crate::CardProbe::check`]).
+    pub check: bool,
     /// File for waves (FST).
     pub wave: Option<PathBuf>,
     /// Includes the DMA engine, which a card on a bus needs ([`crate::serve`]).
@@ -46,6 +48,7 @@ impl From<&SimParameters> for RtlOptions {
         Self {
             memory_latency: parameters.latency,
             stalls: parameters.stalls,
+            check: parameters.check,
             wave: parameters.wave.clone(),
             kernel: parameters.kernel,
             dma: false,
@@ -120,6 +123,9 @@ fn start(
     let mut core = CoreSim::new(&library, options.memory())?;
     if let Some(wave) = &options.wave {
         core.sim().trace_start(wave)?;
+    }
+    if options.check {
+        core.check(None)?;
     }
     Ok(core)
 }
@@ -271,6 +277,10 @@ impl Backend for RtlBackend {
 
     fn checked(&mut self) -> Checked {
         self.core.checked()
+    }
+
+    fn on_report(&mut self, hook: ReportHook) {
+        self.core.on_report(hook);
     }
 
     fn fail_reads(&mut self, range: Range<u64>) {

@@ -10,10 +10,10 @@ use serde::Serialize;
 use shef::Source;
 use shef_card::{
     Blank, Card, CardError, CardOptions, Control, Design, Engine, Identity, RtlOptions,
-    ServeOptions, SimKernel,
+    ServeOptions, SimKernel, SimParameters,
 };
 use shef_console::file::Outputs;
-use shef_console::{CliError, Output, interrupt};
+use shef_console::{CliError, Output, interrupt, output};
 use shef_lab::world::card;
 
 use crate::makers::{MAKERS, maker, now};
@@ -61,6 +61,16 @@ pub struct ServeArgs {
     /// Seed for the card's randomness, which evidence reports (rtl)
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+    /// Check the accelerator's ports from the start, and print each broken rule on stderr (rtl)
+    #[arg(
+        long,
+        value_name = "1",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "1",
+        value_parser = ["1"]
+    )]
+    check: Option<String>,
     /// Write waveforms to this file; they need another build (rtl)
     #[arg(long, value_name = "FILE.fst")]
     wave: Option<PathBuf>,
@@ -96,20 +106,27 @@ struct Ready {
 }
 
 impl ServeArgs {
+    /// Those that a URI has, too.
+    fn parameters(&self) -> SimParameters {
+        SimParameters {
+            project: self.project.clone(),
+            kernel: self.kernel.unwrap_or(Kernel::Firmware).into(),
+            latency: self.latency,
+            stalls: self.stalls,
+            seed: self.seed,
+            check: self.check.is_some(),
+            wave: self.wave.clone(),
+        }
+    }
+
     /// The card's engine and design.
     fn options(&self) -> Result<CardOptions, CliError> {
         let wrong = |what: &str| Err(CliError::new("SHEF-CLI-001", what));
+        let parameters = self.parameters();
         let engine = match self.device {
             DeviceKind::Model if self.project.is_some() => {
                 return wrong(
                     "the model needs the accelerator in Rust, so it has no projects: use --device rtl",
-                );
-            }
-            DeviceKind::Model
-                if self.latency.or(self.stalls).or(self.seed).is_some() || self.wave.is_some() =>
-            {
-                return wrong(
-                    "--latency, --stalls, --seed and --wave are of the RTL: use --device rtl",
                 );
             }
             DeviceKind::Model if self.kernel == Some(Kernel::Firmware) => {
@@ -117,15 +134,16 @@ impl ServeArgs {
                     "the model's Security Kernel is native: use --device rtl for the firmware's",
                 );
             }
-            DeviceKind::Model => Engine::Model,
-            DeviceKind::Rtl => Engine::Rtl(RtlOptions {
-                memory_latency: self.latency,
-                stalls: self.stalls,
-                wave: self.wave.clone(),
-                // Other processes reach the card over a bus.
-                dma: true,
-                kernel: self.kernel.unwrap_or(Kernel::Firmware).into(),
-            }),
+            DeviceKind::Model => {
+                if let Some((name, _)) = parameters.given().find(|(name, _)| *name != "kernel") {
+                    return wrong(&format!("--{name} is of the RTL: use --device rtl"));
+                }
+                Engine::Model
+            }
+            // Other processes reach the card over a bus.
+            DeviceKind::Rtl => {
+                Engine::Rtl(RtlOptions { dma: true, ..RtlOptions::from(&parameters) })
+            }
         };
         if let Some(wave) = &self.wave {
             // It is writable, and no input.
@@ -188,6 +206,8 @@ pub fn run(output: &Output, args: &ServeArgs) -> Result<(), CliError> {
         let mut blank = Blank::new(card_options, &mut |text| output.note(text))?;
         let key = blank.burn(maker.device_secret(&mut entropy));
         let mut card = blank.finish(maker.certify(&key, now))?;
+        // The checker is on if it was asked for, and its reports are no notes.
+        card.probe().on_report(|report| output::warn(report));
         card.add_debug_identity(debug_maker.device_secret(&mut entropy), |key| {
             debug_maker.certify(key, now)
         });
@@ -223,7 +243,6 @@ fn stops_with_stdin(stop: &Arc<AtomicBool>) {
 mod tests {
     use super::*;
     use clap::Args as _;
-    use shef_card::SimParameters;
 
     #[test]
     fn a_uri_and_the_flags_have_the_same_names() {

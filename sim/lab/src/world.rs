@@ -438,9 +438,13 @@ impl World {
             .as_ref()
             .ok_or_else(|| CliError::internal("a served card has another maker"))?;
         let manufacturer = if debug { debug_maker } else { maker };
+        let checks = matches!(&options.engine, Engine::Rtl(rtl) if rtl.check);
         let mut blank = Blank::new(options, progress).map_err(card)?;
         let device_id = blank.burn(manufacturer.device_secret(&mut self.manufacturer_entropy));
         let made = blank.finish(manufacturer.certify(&device_id, self.now)).map_err(card)?;
+        if checks {
+            made.probe().on_report(|report| shef_console::output::warn(report));
+        }
         let location = Location::InProcess(made.probe());
         let (host, tap) = tap(Host::new(Box::new(made)));
         Ok((host, Probe::new(location, tap)))

@@ -159,6 +159,9 @@ pub struct DoneRegister {
     pub value: u32,
 }
 
+/// Receives a report in the cycle in which it comes out.
+pub type ReportHook = Box<dyn FnMut(&Report) + Send>;
+
 /// The checker of an instance. While it is on, [`Checker::sample`] must run in every cycle.
 pub struct Checker {
     on: Port,
@@ -172,6 +175,7 @@ pub struct Checker {
     watching: bool,
     reports: Vec<Report>,
     dropped: u64,
+    hook: Option<ReportHook>,
 }
 
 impl Checker {
@@ -198,7 +202,13 @@ impl Checker {
             watching: false,
             reports: Vec::new(),
             dropped: 0,
+            hook: None,
         })
+    }
+
+    /// Also calls `hook` with each report, in the cycle in which it comes out.
+    pub fn on_report(&mut self, hook: ReportHook) {
+        self.hook = Some(hook);
     }
 
     /// Watches from the next cycle on.
@@ -236,10 +246,6 @@ impl Checker {
         if !self.watching || sim.get(self.valid) == 0 {
             return;
         }
-        if self.reports.len() == KEPT {
-            self.dropped += 1;
-            return;
-        }
         let mut f = Fields { bytes: sim.raw(self.report), at: 0 };
         let (kind, size, len, addr, id) =
             (f.next(2) as u8, f.next(3), f.next(8), f.next(64), f.next(8) as u8);
@@ -248,7 +254,7 @@ impl Checker {
         let (cycle, port, rule) = (f.next(64), f.next(3), f.next(8));
         let beats = len as u16 + 1;
         let burst = CheckedBurst { write, number, id, addr, beats, size: 1 << size, kind };
-        self.reports.push(Report {
+        let report = Report {
             rule: RULES[rule as usize].name.to_owned(),
             port: match port {
                 4 => "registers".to_owned(),
@@ -261,7 +267,15 @@ impl Checker {
             was,
             now,
             burst: has.then_some(burst),
-        });
+        };
+        if let Some(hook) = &mut self.hook {
+            hook(&report);
+        }
+        if self.reports.len() < KEPT {
+            self.reports.push(report);
+        } else {
+            self.dropped += 1;
+        }
     }
 
     /// The reports since the last call, and the counts since the start.

@@ -2,7 +2,7 @@
 //! clock.
 
 use crate::agent::Agent;
-use crate::check::{Checked, Checker, DoneRegister};
+use crate::check::{Checked, Checker, DoneRegister, ReportHook};
 use crate::memory::SparseMemory;
 use crate::{
     AxiLite, AxiMemory, AxiMemoryConfig, BusCounters, Error, Library, Port, Result, Sim, Snapshot,
@@ -305,6 +305,13 @@ impl CoreSim {
     pub fn uncheck(&mut self) {
         if let Some(checker) = &mut self.checker {
             checker.stop(&mut self.sim);
+        }
+    }
+
+    /// Also calls `hook` with each report, in the cycle in which it comes out.
+    pub fn on_report(&mut self, hook: ReportHook) {
+        if let Some(checker) = &mut self.checker {
+            checker.on_report(hook);
         }
     }
 

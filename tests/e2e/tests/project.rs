@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use shef::{SdkError, Uri};
-use shef_card::check::DoneRegister;
-use shef_card::{CardError, Design};
+use shef_card::check::{DoneRegister, Report};
+use shef_card::{CardError, Control, Design};
 use shef_lab::world::{Cards, Plan, World};
 use shef_seal::OpenPolicy;
 use shef_sim::remote::Remote;
@@ -113,6 +113,57 @@ fn the_program_of_the_how_to_page_runs_as_it_stands_there() {
         String::from_utf8_lossy(&done.stdout),
         "4096 sums are right, and the session is closed\n"
     );
+}
+
+/// Serves a project with these flags in another process, on a socket in `dir`, until a thousand cycles
+/// have passed. Returns what it prints on stderr, the checker's reports and the design's digest.
+fn served(project: &Path, dir: &Path, flags: &[&str]) -> (String, Vec<Report>, [u8; 32]) {
+    use std::io::BufRead;
+    let (socket, messages) = (dir.join("card"), dir.join("messages"));
+    let mut command = std::process::Command::new(shef_e2e::shef_program());
+    command.args(["--json", "sim", "serve", "--kernel", "native", "--project"]).arg(project);
+    command.arg("--socket").arg(&socket).args(flags).env("TMPDIR", dir);
+    command.stdout(std::process::Stdio::piped()).stderr(fs::File::create(&messages).unwrap());
+    let mut child = command.spawn().unwrap();
+    let mut ready = String::new();
+    std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+    let printed = || fs::read_to_string(&messages).unwrap();
+    assert!(ready.starts_with('{'), "{}", printed());
+    let mut control = Control::open(&Control::path_of(&socket)).unwrap();
+    while control.cycles().unwrap().0.unwrap() < 1000 {
+        std::thread::yield_now();
+    }
+    let reports = control.checked().unwrap().reports;
+    let digest = control.identity().unwrap().design_digest;
+    child.kill().unwrap();
+    child.wait().unwrap();
+    (printed(), reports, digest)
+}
+
+/// With `--check` or `check=1` the checker watches from the first cycle on, and a report is printed
+/// when it comes out. The design has the same digest.
+#[test]
+fn a_served_card_reports_broken_rules_as_they_come() {
+    const REPORT: &str = "warning: SHEF_ERRM_CLEARED_EARLY at clear, cycle ";
+    let temp = tempfile::tempdir().unwrap();
+    let dir = copy(temp.path());
+    edit(&dir, "shef_accel.sv", "assign cleared_o = clear_i;", "assign cleared_o = 1'b1;");
+    let design = Design::project(&dir).unwrap().digest();
+    for (flags, count) in [(&["--check"][..], 1), (&[], 0)] {
+        let (printed, reports, digest) = served(&dir, temp.path(), flags);
+        let lines = printed.lines().filter(|line| line.starts_with(REPORT));
+        assert_eq!((lines.count(), reports.len()), (count, count), "{printed}");
+        assert!(reports.iter().all(|report| report.rule == "SHEF_ERRM_CLEARED_EARLY"));
+        assert_eq!(digest, design);
+    }
+    let device = format!("sim:rtl?project={}&kernel=native&check=1", dir.display());
+    let info = std::process::Command::new(shef_e2e::shef_program())
+        .args(["device", "info", &device])
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&info.stderr);
+    assert!(info.status.success(), "{printed}");
+    assert_eq!(printed.lines().filter(|line| line.starts_with(REPORT)).count(), 1, "{printed}");
 }
 
 /// An accelerator without card memory, with the vectors of RFC 6238 for SHA-256.
@@ -253,6 +304,12 @@ fn copy(to: &Path) -> PathBuf {
     dir
 }
 
+fn edit(dir: &Path, file: &str, from: &str, to: &str) {
+    let text = fs::read_to_string(dir.join(file)).unwrap();
+    assert!(text.contains(from));
+    fs::write(dir.join(file), text.replacen(from, to, 1)).unwrap();
+}
+
 /// The error of opening the folder through its URI, as a program would.
 fn opened(dir: &Path) -> SdkError {
     let uri: Uri = format!("sim:rtl?project={}", dir.display()).parse().unwrap();
@@ -272,11 +329,6 @@ fn what_is_missing_or_wrong_is_named() {
         for text in says {
             assert!(error.to_string().contains(text), "{name}: {error}");
         }
-    };
-    let edit = |dir: &Path, file: &str, from: &str, to: &str| {
-        let text = fs::read_to_string(dir.join(file)).unwrap();
-        assert!(text.contains(from));
-        fs::write(dir.join(file), text.replacen(from, to, 1)).unwrap();
     };
     case(
         "folder",
@@ -333,6 +385,8 @@ fn what_is_missing_or_wrong_is_named() {
         "SHEF-PRJ-006",
         &["shef_accel.sv:", "has no port irq_o"],
     );
+    let wave = "sim:rtl?wave=/nope/w.fst".parse().unwrap();
+    assert_eq!(shef::open(&wave).err().unwrap().code(), "SHEF-CLI-015");
     let odd = temp.path().join("with space");
     fs::create_dir(&odd).unwrap();
     assert_eq!(opened(&odd).code(), "SHEF-CARD-003");

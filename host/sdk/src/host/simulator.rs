@@ -2,10 +2,13 @@
 //!
 //! This library contains no simulator. The socket is in a folder that only this user can enter, and
 //! the program ends when the pipe to its standard input closes, however this process ends.
+//!
+//! With `check`, the program's warnings go to standard error: the reports of the protocol checker,
+//! which have no other way to the user of a URI.
 
 use std::ffi::OsStr;
 use std::fs::DirBuilder;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -128,12 +131,21 @@ enum Line {
     Message(String),
 }
 
-/// Passes on the lines of a pipe until it closes.
-fn read(pipe: impl Read + Send + 'static, to: Sender<Line>, line: fn(String) -> Line) {
+/// Passes on the lines of a pipe until it closes, and prints warnings.
+fn read(
+    pipe: impl Read + Send + 'static,
+    to: Sender<Line>,
+    line: fn(String) -> Line,
+    warnings: bool,
+) {
     std::thread::spawn(move || {
         // The pipe is read to its end, so that the program never waits for room in it.
         for text in BufReader::new(pipe).split(b'\n').map_while(Result::ok) {
-            let _ = to.send(line(String::from_utf8_lossy(&text).into_owned()));
+            let text = String::from_utf8_lossy(&text).into_owned();
+            if warnings && text.starts_with("warning: ") {
+                let _ = writeln!(std::io::stderr(), "{}", one_line(&text));
+            }
+            let _ = to.send(line(text));
         }
     });
 }
@@ -181,7 +193,8 @@ pub(crate) fn open(
         failed(format!("{}: {e}", program.get_program().display()))
     })?;
     let mut simulator = Simulator { uri: uri.clone(), child, folder };
-    ready(&mut simulator.child, &socket, progress)?;
+    let checks = matches!(uri, Uri::SimRtl(parameters) if parameters.check);
+    ready(&mut simulator.child, &socket, progress, checks)?;
     let card = shef_vfio_user::open(&socket, shef_vfio_user::DEFAULT_TIMEOUT)?;
     Ok((Box::new(card), simulator))
 }
@@ -193,18 +206,19 @@ fn serves(document: &str, socket: &Path) -> bool {
         .is_ok_and(|document| document["device"] == device.as_str())
 }
 
-/// Waits until the card is served.
+/// Waits until the card is served. Prints warnings, if they are wanted, also later.
 fn ready(
     child: &mut Child,
     socket: &Path,
     mut progress: Option<&mut dyn FnMut(&str)>,
+    warnings: bool,
 ) -> Result<(), SdkError> {
     let (lines, heard) = mpsc::channel();
     if let Some(out) = child.stdout.take() {
-        read(out, lines.clone(), Line::Document);
+        read(out, lines.clone(), Line::Document, false);
     }
     if let Some(messages) = child.stderr.take() {
-        read(messages, lines, Line::Message);
+        read(messages, lines, Line::Message, warnings);
     }
     let (mut said, mut document, mut ended) = (String::new(), String::new(), false);
     loop {
@@ -257,7 +271,7 @@ pub fn simulator_message(printed: &str) -> Option<(String, String)> {
 /// The error of a program that ended before the card was ready.
 fn simulator_error(printed: &str) -> SdkError {
     match simulator_message(printed) {
-        Some((code, message)) => DeviceError::Remote { code, message }.into(),
+        Some((code, message)) => DeviceError::SimulatorEnded { code, message }.into(),
         None => failed(format!("it ended before the card was ready: {}", printed.trim_end())),
     }
 }
@@ -277,6 +291,8 @@ mod tests {
         assert_eq!(simulator_message(&late).unwrap().0, "SHEF-GEN-001");
         assert_eq!(simulator_error("killed").code(), "SHEF-DEV-017");
         assert_eq!(simulator_error(printed).code(), "SHEF-GEN-001");
+        let printed = "error [SHEF-CLI-007]: cannot write /nope: Permission denied\n";
+        assert_eq!(simulator_error(printed).code(), "SHEF-CLI-007");
     }
 
     fn says(script: &str) -> (Result<(), SdkError>, Duration) {
@@ -288,7 +304,7 @@ mod tests {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let result = ready(&mut child, Path::new("/s"), None);
+        let result = ready(&mut child, Path::new("/s"), None, false);
         let _ = child.kill();
         let _ = child.wait();
         (result, start.elapsed())
