@@ -134,19 +134,24 @@ fn race(addresses: &[SocketAddr], deadline: Instant) -> io::Result<TcpStream> {
     }
 }
 
-/// Connects to a host by name or address, by `deadline`. The first connection ends the other
-/// attempts.
+/// Connects to one of these addresses, by `deadline`. The first connection ends the other attempts.
 ///
 /// # Errors
-/// The name cannot be resolved or has no address, or no address answers: the error names each
-/// attempt.
-pub fn connect(host: &str, port: u16, deadline: Instant) -> io::Result<TcpStream> {
-    let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-    let addresses = interleaved(&resolve(host, port, left)?);
+/// There is no address, or no address answers: the error names each attempt.
+pub fn connect_any(addresses: &[SocketAddr], deadline: Instant) -> io::Result<TcpStream> {
     if addresses.is_empty() {
         return Err(io::Error::new(ErrorKind::NotFound, "the name does not resolve to an address"));
     }
-    race(&addresses, deadline)
+    race(&interleaved(addresses), deadline)
+}
+
+/// Connects to a host by name or address, by `deadline`, as [`connect_any`].
+///
+/// # Errors
+/// The name cannot be resolved, or as for [`connect_any`].
+pub fn connect(host: &str, port: u16, deadline: Instant) -> io::Result<TcpStream> {
+    let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+    connect_any(&resolve(host, port, left)?, deadline)
 }
 
 #[cfg(test)]

@@ -10,6 +10,6 @@ mod link;
 mod tls;
 pub mod wire;
 
-pub use connect::connect;
+pub use connect::{connect, connect_any};
 pub use device::{Limits, Progress, RemoteDevice, list};
 pub use tls::{TlsFiles, certificates, private_key, unpaired};

@@ -25,6 +25,8 @@ use crate::SdkError;
 mod proxy;
 #[cfg(feature = "service")]
 pub mod service;
+#[cfg(feature = "service")]
+mod tcp;
 
 /// Bytes of a nonce.
 const NONCE: usize = 32;

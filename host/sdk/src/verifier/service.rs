@@ -25,9 +25,11 @@ use shef_remote::TlsFiles;
 use shef_tls::Validity;
 use shef_verify::{Verified, Vouched};
 use ureq::tls::{Certificate, ClientCert, PrivateKey as PemKey, RootCerts, TlsConfig, TlsProvider};
+use ureq::unversioned::resolver::DefaultResolver;
 use zeroize::Zeroizing;
 
 use super::proxy::{self, Named};
+use super::tcp::{CONNECT, connector};
 use super::{Appraised, Challenge};
 use crate::SdkError;
 use crate::entropy::fit_for;
@@ -36,8 +38,7 @@ use crate::host::Host;
 use crate::progress::Cancel;
 use crate::vendor::Release;
 
-/// Time limits to connect, and for a whole request.
-const CONNECT: Duration = Duration::from_secs(10);
+/// Time limit of a whole request.
 const REQUEST: Duration = Duration::from_secs(60);
 /// Interval at which a waiting request checks for cancellation.
 const LOOK: Duration = Duration::from_millis(20);
@@ -418,7 +419,7 @@ impl Service {
             .root_certs(RootCerts::new_with_certs(&cas.map(certificate).collect::<Vec<_>>()))
             .client_cert(Some(ClientCert::new_with_certs(&own, key)))
             .build();
-        Ok(ureq::Agent::config_builder()
+        let config = ureq::Agent::config_builder()
             .tls_config(config)
             .proxy(proxy.map(|named| named.proxy.clone()))
             .https_only(true)
@@ -426,8 +427,8 @@ impl Service {
             .max_redirects(0)
             .timeout_connect(Some(CONNECT))
             .timeout_global(Some(REQUEST))
-            .build()
-            .into())
+            .build();
+        Ok(ureq::Agent::with_parts(config, connector(), DefaultResolver::default()))
     }
 
     /// Trusts only receipts of these keys; without any, those of the service's own list.
@@ -614,7 +615,9 @@ impl Service {
                 None if self.proxy.is_none()
                     && !matches!(
                         error.kind(),
-                        io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound
+                        io::ErrorKind::ConnectionRefused
+                            | io::ErrorKind::NotFound
+                            | io::ErrorKind::TimedOut
                     ) =>
                 {
                     self.handshake()
@@ -1194,7 +1197,11 @@ mod tests {
         assert!(error.code() == "SHEF-AGT-003" && error.to_string().contains("ca.pem"), "{error}");
         let mut service = Service::new(url, files(old.pem() + &root.pem())).unwrap();
         assert_eq!(service.anchors, [(Validity::of(root.der()).unwrap(), root.der().clone())]);
-        assert_ne!(service.exchange("GET", "/", "", None).unwrap_err().code(), "SHEF-AGT-003");
+        let error = service.exchange("GET", "/", "", None).unwrap_err();
+        assert!(
+            error.code() != "SHEF-AGT-003" && error.to_string().contains("127.0.0.1:1: "),
+            "{error}"
+        );
         // The same after that one has expired too.
         service.anchors[0].0.until = UnixTime::now().as_secs() - 1;
         assert_eq!(service.exchange("GET", "/", "", None).unwrap_err().code(), "SHEF-AGT-003");
