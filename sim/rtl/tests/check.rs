@@ -426,6 +426,8 @@ fn each_rule_is_raised_by_its_stimulus_and_by_no_other() {
         let reports = b.reports();
         let names: Vec<&str> = reports.iter().map(|r| r.rule.as_str()).collect();
         assert_eq!(names, [rule.name], "{reports:#?}");
+        // `cargo xtask kit` reads this line.
+        println!("raised {} others {}", rule.name, names.len() - 1);
     }
     let names: BTreeSet<&str> = rules().iter().map(|r| r.name).collect();
     assert_eq!(names.len(), rules().len(), "two rules of one name");
@@ -817,6 +819,8 @@ fn legal(seed: u64, bursts: u64) {
     }
     b.ticks(40);
     assert_eq!(b.checker.take(&b.sim), Checked { bursts, ..Checked::default() }, "seed {seed}");
+    // `cargo xtask kit` reads this line.
+    println!("legal bursts {bursts}");
 }
 
 #[test]

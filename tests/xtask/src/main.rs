@@ -14,6 +14,7 @@ mod files;
 mod firmware;
 mod formal;
 mod fuzz;
+mod kit;
 mod lint;
 mod mutants;
 mod negatives;
@@ -95,6 +96,9 @@ enum Command {
     Fuzz(fuzz::Args),
     /// List the inputs that must be rejected, with their codes
     Negatives(negatives::Args),
+    /// Follow the tutorials for a design of one's own, plant bugs that `shef test` must find, and
+    /// measure both
+    Kit(kit::Args),
     /// Run third-party clients and parsers against the verifier service: `ear` 0.5 and 0.6,
     /// `kbs-types`, Veraison's documented calls
     Compat(compat::Args),
@@ -138,6 +142,7 @@ fn main() -> ExitCode {
         Command::Dist(args) => dist::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Negatives(args) => negatives::run(&args),
+        Command::Kit(args) => kit::run(&args),
         Command::Compat(args) => compat::run(&args),
         Command::Bench { what } => bench::run(&what),
         Command::Area(args) => area::run(&args),

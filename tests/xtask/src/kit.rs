@@ -1,0 +1,24 @@
+//! `cargo xtask kit`: what a user with an own design does, with the programs as they are built.
+
+use crate::process::{self, Result};
+
+/// Arguments of the command.
+#[derive(clap::Args)]
+pub struct Args {
+    /// One JSON document on stdout
+    #[arg(long)]
+    json: bool,
+    /// Only these parts
+    #[arg(value_parser = ["tutorials", "bugs", "digests", "checker"])]
+    parts: Vec<String>,
+}
+
+/// Builds the programs, and runs `shef-kit`.
+pub fn run(args: &Args) -> Result<()> {
+    for program in ["shef", "shef-sim"] {
+        process::built(program)?;
+    }
+    let mut command = process::built("shef-kit")?;
+    command.args(args.json.then_some("--json")).args(&args.parts);
+    process::hand_over(&mut command)
+}
