@@ -136,5 +136,31 @@ pub const CODES: &[Code] = &[
         "give a new or empty folder, or one that this command created and that has no other \
         files; the folder was not changed",
     ),
+    Code::new(
+        "SHEF-CLI-028",
+        "an input of a job does not fit its region",
+        "give a file with 1 byte to the size of the region in shield.toml; an input that is shorter \
+        than its region is padded with zeros to whole chunks, and the rest of the region cannot be \
+        read",
+    ),
+    Code::new(
+        "SHEF-CLI-029",
+        "the image or the card is of another project",
+        "the message names both: give the folder that the image or card was made from. A change of a \
+        source or of shield.toml makes another design",
+    ),
+    Code::new(
+        "SHEF-CLI-030",
+        "the accelerator was not done in time",
+        "the session was closed and no output was written. Compare the register with the `done` of \
+        the job, and the other registers with the accelerator's documentation; --seconds gives it \
+        more time",
+    ),
+    Code::new(
+        "SHEF-CLI-031",
+        "the sessions of a job have different results",
+        "the same job on the same data gave another result: the accelerator keeps state between \
+        sessions, or uses what it did not write or receive",
+    ),
     Code::new("SHEF-CLI-070", "internal error", "please report it together with the command"),
 ];

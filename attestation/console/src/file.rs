@@ -318,6 +318,12 @@ fn clash(path: &Path, what: &str) -> CliError {
 #[serde(transparent)]
 pub struct PathText(String);
 
+impl std::fmt::Display for PathText {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 impl<P: AsRef<Path>> From<P> for PathText {
     fn from(path: P) -> Self {
         Self(path.as_ref().display().to_string())

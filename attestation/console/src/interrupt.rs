@@ -34,6 +34,19 @@ pub fn stops(stop: &Arc<AtomicBool>) -> Result<(), CliError> {
     Ok(())
 }
 
+/// As [`stops`], but only for SIGTERM: this process ignores the signals that a terminal sends to all
+/// processes of a command. For a process that another one of them uses and ends.
+///
+/// # Errors
+/// SHEF-CLI-070 if the system refuses the handler.
+pub fn leaves_terminal(stop: &Arc<AtomicBool>) -> Result<(), CliError> {
+    for signal in SIGNALS {
+        let flag = if signal == SIGTERM { Arc::clone(stop) } else { Arc::default() };
+        signal_hook::flag::register(signal, flag).map_err(|e| refused(&e))?;
+    }
+    Ok(())
+}
+
 type Hooks = BTreeMap<u64, Box<dyn FnOnce() + Send>>;
 
 /// What an interrupt does first.

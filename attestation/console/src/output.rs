@@ -221,8 +221,16 @@ impl Output {
 
     /// A message for people, on stderr.
     pub fn note(&self, text: impl std::fmt::Display) {
-        if !self.quiet {
-            let _ = writeln!(std::io::stderr(), "{}", message(&text.to_string()));
+        self.notes()(&text.to_string());
+    }
+
+    /// [`Output::note`] as a function that outlives this value.
+    pub fn notes(&self) -> impl Fn(&str) + Send + use<> {
+        let quiet = self.quiet;
+        move |text| {
+            if !quiet {
+                let _ = writeln!(std::io::stderr(), "{}", message(text));
+            }
         }
     }
 

@@ -221,7 +221,7 @@ fn stream(
                 (0x20, progress as u32),
             ],
             start: (0x00, 1),
-            done: (0x04, 2),
+            done: (0x04, 2.into()),
             results: vec![length(number) as usize],
             policy: OpenPolicy::default(),
         })?;

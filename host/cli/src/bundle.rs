@@ -17,7 +17,7 @@ use shef_verify::{Outcome, Revocations};
 
 use crate::verify::{
     Document, EvidenceArgs, TrustArgs, document, note_unknown_revocations, now, print, read, text,
-    value,
+    required, value,
 };
 use shef_console::CliError;
 use shef_console::Exit;
@@ -53,6 +53,7 @@ pub struct FileArgs {
 pub enum BundleCommand {
     /// Put evidence, challenge, anchors, reference values, policy and revocation list into one
     /// signed file
+    #[command(group = required())]
     Create {
         #[command(flatten)]
         trust: TrustArgs,

@@ -11,6 +11,7 @@ mod doctor;
 mod image;
 mod keys;
 mod project;
+mod run;
 mod secret;
 mod shield;
 mod simulator;
@@ -49,6 +50,8 @@ enum Command {
     /// Check the project of an accelerator: sources, ports, regions and digest
     #[command(subcommand)]
     Project(project::ProjectCommand),
+    /// Run a job of a project on a card: attest, send data, start, wait, open the results
+    Run(Box<run::RunArgs>),
     /// Check, generate, estimate or show a Shield from its shield.toml
     #[command(subcommand)]
     Shield(shield::ShieldCommand),
@@ -89,7 +92,7 @@ pub fn main() -> Exit {
     let output = |args: &Args| args.flags.output();
     program::main("shef", codes, output, |output, args: Args| {
         close_memory(&args.command)?;
-        run(output, &args.flags.arguments(), args.command)
+        dispatch(output, &args.flags.arguments(), args.command)
     })
 }
 
@@ -102,12 +105,13 @@ fn close_memory(command: &Command) -> Result<(), CliError> {
     }
 }
 
-fn run(output: &Output, globals: &[OsString], command: Command) -> Result<Exit, CliError> {
+fn dispatch(output: &Output, globals: &[OsString], command: Command) -> Result<Exit, CliError> {
     match command {
         Command::Demo(rest) => simulator::becomes(globals, Some("demo"), rest),
         Command::Device(command) => device::run(output, &command),
         Command::Image(command) => image::run(output, &command),
         Command::Project(command) => project::run(output, &command).map(|()| Exit::Done),
+        Command::Run(args) => run::run(output, &args),
         Command::Shield(command) => shield::run(output, &command).map(|()| Exit::Done),
         Command::Sim(rest) => simulator::becomes(globals, None, rest),
         Command::Attest(args) => attest::run(output, &args),

@@ -32,33 +32,39 @@ const MAX_TEXT: u64 = 4 << 20;
 /// Lifetime of a result in seconds.
 const EAR_LIFE: i64 = 300;
 
-/// Inputs of the appraisal.
+/// Inputs of the appraisal: all or none. A command that needs them has the group [`required`].
 #[derive(clap::Args)]
+#[command(group = clap::ArgGroup::new("values").args(["reference", "corim"]).multiple(true))]
 pub struct TrustArgs {
     /// Policy (TOML)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", required = false, requires_all = ["anchors", "values"])]
     policy: PathBuf,
     /// Policy in Rego that must allow as well
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "policy")]
     rego: Option<PathBuf>,
     /// Reference values (TOML, or JSON by file name)
-    #[arg(long, value_name = "FILE", required_unless_present = "corim")]
+    #[arg(long, value_name = "FILE", requires = "policy")]
     reference: Option<PathBuf>,
     /// Reference values as signed CoRIM; may be given several times
-    #[arg(long, value_name = "FILE", requires = "signers")]
+    #[arg(long, value_name = "FILE", requires_all = ["signers", "policy"])]
     corim: Vec<PathBuf>,
     /// Permitted CoRIM signers, and their scope (TOML)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "policy")]
     signers: Option<PathBuf>,
     /// Digests of CoRIMs that are no longer in force, one per line
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "policy")]
     deactivated: Option<PathBuf>,
     /// Revocation list (TOML)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "policy")]
     revocations: Option<PathBuf>,
     /// Trust anchors (TOML)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", required = false, requires = "policy")]
     anchors: PathBuf,
+}
+
+/// The group of a command that needs [`TrustArgs`].
+pub fn required() -> clap::ArgGroup {
+    clap::ArgGroup::new("trusted").args(["policy"]).required(true)
 }
 
 /// Evidence and its challenge.
@@ -83,7 +89,7 @@ pub struct EvidenceArgs {
 
 /// Flags of `shef verify`.
 #[derive(clap::Args)]
-#[command(group = clap::ArgGroup::new("appraised").args(["evidence"]).required(true))]
+#[command(group = clap::ArgGroup::new("appraised").args(["evidence"]).required(true), group = required())]
 pub struct VerifyArgs {
     #[command(flatten)]
     evidence: EvidenceArgs,

@@ -468,7 +468,7 @@ shef_proto::coded! {
         /// The appraised Shield runs a program other than the owner's.
         #[error("the Shield's {what} is {found}, expected {expected}")]
         OtherProgram {
-            /// Image, accelerator or signer.
+            /// Image, accelerator, design or signer.
             what: &'static str,
             /// What the owner expects.
             expected: String,

@@ -65,7 +65,7 @@ pub use error::{Ran, SdkError};
 pub use host::open::{OpenOptions, open, open_with};
 #[cfg(feature = "vfio-user")]
 pub use host::simulator::{
-    program_beside, simulator_command, simulator_message, simulator_program,
+    SimulatedTrust, program_beside, simulator_command, simulator_message, simulator_program,
 };
 pub use host::{Host, LoadHint, LoadedImage};
 pub use keys::KeyFolder;
@@ -74,7 +74,7 @@ pub use owner::buffer::{InputBuffer, OutputBuffer, UnprotectedBuffer, Untrusted}
 pub use owner::ring::{Batch, Job, Lane, Ring};
 pub use owner::session::{Attested, Closed, Connected, Keyed, Session};
 pub use owner::transfer;
-pub use owner::wait::{Patience, WaitWatch, Waited};
+pub use owner::wait::{Patience, Until, WaitWatch, Waited};
 pub use owner::worker::{End, Pending, Worker};
 pub use progress::{Cancel, Progress, Watch, unwatched};
 pub use shef_device::{Device, DeviceError, Ueid, Uri};

@@ -1,9 +1,13 @@
 //! The IP vendor: builds image containers and releases their keys to appraised kernels.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use sha2::{Digest, Sha256};
 use shef_proto::cose::SigningKey;
 use shef_proto::entropy::Entropy;
-use shef_proto::hpke_suite::PublicKey;
+use shef_proto::hpke_suite::{PublicKey, generate_key_pair};
 use shef_proto::image::{Container, Description, ImageKey};
 use shef_proto::release::ImageSecret;
 #[cfg(feature = "corim")]
@@ -11,13 +15,56 @@ use shef_verify::ReferenceValues;
 #[cfg(feature = "corim")]
 use shef_verify::corim::{self, Describe};
 use shef_verify::{ImageReference, VerifiedKernelEvidence};
+use zeroize::Zeroizing;
 
 use crate::entropy::fit_for;
 use crate::{Appraised, Challenge, Host, KeyFolder, SdkError, Verifier};
 
+/// Image keys by the names that their files would have.
+type InMemory = BTreeMap<String, Zeroizing<[u8; 32]>>;
+
+/// The keys of a vendor's images.
+enum Keys {
+    /// As files.
+    Folder(KeyFolder),
+    /// In no file.
+    Memory(Mutex<InMemory>),
+}
+
+fn lock(keys: &Mutex<InMemory>) -> MutexGuard<'_, InMemory> {
+    keys.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Keys {
+    fn store(&self, name: String, key: &ImageKey) -> Result<(), SdkError> {
+        match self {
+            Self::Folder(folder) => folder.store_secret(&name, key.expose()),
+            Self::Memory(keys) => {
+                lock(keys).insert(name, Zeroizing::new(*key.expose()));
+                Ok(())
+            }
+        }
+    }
+
+    fn find(&self, name: &str) -> Result<ImageKey, SdkError> {
+        match self {
+            Self::Folder(folder) => Ok(ImageKey::from_bytes(&*folder.secret32(name)?)),
+            Self::Memory(keys) => {
+                let keys = lock(keys);
+                let key = keys.get(name).map(|key| ImageKey::from_bytes(key));
+                key.ok_or_else(|| SdkError::KeyFile {
+                    path: PathBuf::from(name),
+                    reason: "this vendor, whose keys are in no file, did not build the image"
+                        .to_owned(),
+                })
+            }
+        }
+    }
+}
+
 /// An IP vendor with its signing key and the keys of its images.
 pub struct IpVendor {
-    folder: KeyFolder,
+    keys: Keys,
     tenant: String,
     signing: SigningKey,
 }
@@ -51,7 +98,7 @@ impl IpVendor {
         entropy: &mut dyn Entropy,
     ) -> Result<Self, SdkError> {
         let signing = folder.signing_key(entropy)?;
-        Ok(Self { folder, tenant: tenant.to_owned(), signing })
+        Ok(Self { keys: Keys::Folder(folder), tenant: tenant.to_owned(), signing })
     }
 
     /// The same, but the signing key must already exist.
@@ -60,7 +107,14 @@ impl IpVendor {
     /// [`SdkError::KeyFile`], [`SdkError::KeyFormat`].
     pub fn existing(folder: KeyFolder, tenant: &str) -> Result<Self, SdkError> {
         let signing = folder.existing_signing_key()?;
-        Ok(Self { folder, tenant: tenant.to_owned(), signing })
+        Ok(Self { keys: Keys::Folder(folder), tenant: tenant.to_owned(), signing })
+    }
+
+    /// A vendor with a new signing key. It and the keys of its images are in no file and end with
+    /// this value: for images that need not outlast it.
+    pub fn in_memory(tenant: &str, entropy: &mut dyn Entropy) -> Self {
+        let signing = SigningKey::new(&generate_key_pair(entropy).0);
+        Self { keys: Keys::Memory(Mutex::default()), tenant: tenant.to_owned(), signing }
     }
 
     /// The key that signs image headers.
@@ -73,7 +127,7 @@ impl IpVendor {
         Sha256::digest(self.public_key().as_bytes()).into()
     }
 
-    /// Seals and signs an image under a fresh key, which stays in the vendor's folder.
+    /// Seals and signs an image under a fresh key, which stays with the vendor.
     ///
     /// # Errors
     /// [`SdkError::Image`], [`SdkError::KeyFile`].
@@ -85,7 +139,7 @@ impl IpVendor {
     ) -> Result<Image, SdkError> {
         let key = ImageKey::generate(entropy);
         let container = Container::build(description, plaintext, &key, &self.signing, entropy)?;
-        self.folder.store_secret(&key_name(&container), key.expose())?;
+        self.keys.store(key_name(&container), &key)?;
         let (digest, _) = container.open(&self.public_key(), key)?;
         Ok(Image { container: container.to_bytes(), digest, description: description.clone() })
     }
@@ -128,7 +182,7 @@ impl IpVendor {
     /// # Errors
     /// [`SdkError::KeyFile`], [`SdkError::KeyFormat`].
     pub fn key_of(&self, container: &Container) -> Result<ImageKey, SdkError> {
-        Ok(ImageKey::from_bytes(&*self.folder.secret32(&key_name(container))?))
+        self.keys.find(&key_name(container))
     }
 
     /// Challenges the kernel behind `host`, appraises its evidence, and seals the image's key to

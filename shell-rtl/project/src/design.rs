@@ -53,6 +53,7 @@ struct Contents {
     parts: Parts,
     digest: [u8; 32],
     program: Program,
+    files: Vec<PathBuf>,
 }
 
 /// Where the sources are that are not the Shield's.
@@ -90,12 +91,14 @@ impl Parts {
 }
 
 impl Design {
-    fn read(name: String, config: Config, parts: Parts) -> Result<Self> {
+    /// `files` are those that were read before the sources.
+    fn read(name: String, config: Config, parts: Parts, mut files: Vec<PathBuf>) -> Result<Self> {
         let measured = parts.sources(MEASURED)?.measure()?;
         check_top(&measured.sources, &parts.top, parts.listed.as_ref())?;
         let digest = measured.digest();
+        files.extend(measured.sources.iter().map(|source| source.path.clone()));
         let program = Program::of(measured, &config, &name);
-        Ok(Self(Arc::new(Contents { name, config, parts, digest, program })))
+        Ok(Self(Arc::new(Contents { name, config, parts, digest, program, files })))
     }
 
     /// The digits accelerator with its shipped configuration.
@@ -111,7 +114,7 @@ impl Design {
             listed: None,
             defines: Vec::new(),
         };
-        Self::read(ACCELERATOR.to_owned(), digits_config()?, parts)
+        Self::read(ACCELERATOR.to_owned(), digits_config()?, parts, Vec::new())
     }
 
     /// The same accelerator in a Shield of another configuration.
@@ -120,7 +123,8 @@ impl Design {
     /// If sources are missing.
     pub fn with_config(&self, config: Config) -> Result<Self> {
         let package = Some(shef_gen::shield::systemverilog(&config, Synthesis::default()));
-        Self::read(self.0.name.clone(), config, Parts { package, ..self.0.parts.clone() })
+        let parts = Parts { package, ..self.0.parts.clone() };
+        Self::read(self.0.name.clone(), config, parts, Vec::new())
     }
 
     /// Reads and checks a user's folder, which also names the accelerator.
@@ -158,7 +162,7 @@ impl Design {
             .and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other))
             .map_err(|e| bad(format!("{file} cannot be read: {e}")))?;
         let shield = shef_gen::shield::parse(&source)
-            .map_err(|error| Error::Shield { file: toml, error })?;
+            .map_err(|error| Error::Shield { file: toml.clone(), error })?;
 
         let own = match &project.sources {
             Some(contents) => contents.listed.files.clone(),
@@ -177,6 +181,8 @@ impl Design {
             }
         }
         let contents = project.sources;
+        let mut files = vec![dir.join(FILE), toml];
+        files.extend(contents.iter().flat_map(|contents| &contents.lists).cloned());
         let parameters = contents.as_ref().map_or(&[][..], |contents| &contents.parameters);
         let wrapper = (top != ACCEL).then(|| ports::wrapper(&top, parameters));
         let (listed, defines) = match contents {
@@ -185,7 +191,7 @@ impl Design {
         };
         let folder = Some((dir.to_owned(), full));
         let parts = Parts { folder, package: Some(package), wrapper, top, listed, defines };
-        Self::read(name, shield.config, parts)
+        Self::read(name, shield.config, parts, files)
     }
 
     /// The ports of the accelerator's top module as the netlist's front end reads them, one a line.
@@ -213,6 +219,12 @@ impl Design {
     /// The top module of the accelerator.
     pub fn top(&self) -> &str {
         &self.0.parts.top
+    }
+
+    /// The files that were read for it: `shef.toml`, `shield.toml`, file lists and sources, those of
+    /// the Shield too. Generated ones do not exist.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.0.files.iter().map(PathBuf::as_path)
     }
 
     /// The sources that are not published with the Shield's, by their names in the manifest.

@@ -14,6 +14,7 @@ mod job;
 mod list;
 mod ports;
 mod program;
+mod random;
 mod root;
 mod set;
 mod sources;
@@ -26,6 +27,7 @@ pub use job::{
     Value, Write,
 };
 pub use program::Program;
+pub use random::random;
 pub use root::repo_root;
 pub use set::{Listed, SourceSet};
 pub use sources::{Measured, Source, preprocessed, rtl_sources, stem, sv_files};

@@ -32,6 +32,8 @@ pub(crate) struct Contents {
     pub(crate) parameters: Vec<(String, String)>,
     /// Top modules.
     pub(crate) tops: Vec<String>,
+    /// The lists.
+    pub(crate) lists: Vec<PathBuf>,
 }
 
 /// One word of a list, with line and column.
@@ -117,6 +119,7 @@ impl Contents {
             String::from_utf8(bytes).map_err(|_| failed("it is no UTF-8 text".to_owned()))?;
         let folder = list.parent().unwrap_or(root);
         above.push(list.to_owned());
+        self.lists.push(list.to_owned());
         let words = words(&text, |line| find(line, folder, root).is_ok());
         let mut words = words.into_iter();
         while let Some(word) = words.next() {

@@ -17,6 +17,7 @@ use shef_console::{CliError, Output, interrupt, output};
 use shef_lab::world::card;
 
 use crate::makers::{MAKERS, maker, now};
+use crate::trust;
 
 /// The engine of a served card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -103,6 +104,16 @@ struct Ready {
     control: String,
     engine: String,
     memory_bytes: u64,
+    trust: Trust,
+}
+
+/// Trust data for the card.
+#[derive(Serialize)]
+struct Trust {
+    /// As in `anchors.toml` of `shef sim trust`.
+    anchors: String,
+    /// As in `reference.toml`.
+    reference: String,
 }
 
 impl ServeArgs {
@@ -182,6 +193,10 @@ pub fn run(output: &Output, args: &ServeArgs) -> Result<(), CliError> {
         control: control.display().to_string(),
         engine: simulated.to_string(),
         memory_bytes,
+        trust: Trust {
+            anchors: trust::anchor(maker.root().der()).map_err(shef::SdkError::from)?.to_toml(),
+            reference: trust::reference().to_toml().map_err(shef::SdkError::from)?,
+        },
     };
     let stop = Arc::new(AtomicBool::new(false));
     if args.until_stdin_closes {
@@ -189,7 +204,13 @@ pub fn run(output: &Output, args: &ServeArgs) -> Result<(), CliError> {
     }
     let mut told = Ok(());
     let tell = || {
-        told = interrupt::stops(&stop).and_then(|()| {
+        let signals = if args.until_stdin_closes {
+            // Its reader ends this process, after a last use of the card.
+            interrupt::leaves_terminal(&stop)
+        } else {
+            interrupt::stops(&stop)
+        };
+        told = signals.and_then(|()| {
             output.line(format_args!(
                 "{} is {}, control socket {}",
                 ready.device, ready.engine, ready.control

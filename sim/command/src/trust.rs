@@ -10,7 +10,9 @@ use shef_card::SimKernel;
 use shef_console::file::{self, Outputs};
 use shef_console::{CliError, Output, folder};
 use shef_proto::evidence::RootOfTrust;
-use shef_verify::{KernelReference, Policy, ReferenceValues, ShellReference, TrustAnchor};
+use shef_verify::{
+    KernelReference, Policy, PolicyError, ReferenceValues, ShellReference, TrustAnchor,
+};
 
 use crate::makers::{MAKERS, maker};
 
@@ -33,6 +35,37 @@ struct Trusted {
     shell_digest: String,
 }
 
+/// The trust anchor of a manufacturer of simulated cards.
+///
+/// # Errors
+/// `root` is no certificate.
+pub fn anchor(root: &[u8]) -> Result<TrustAnchor, PolicyError> {
+    TrustAnchor::new("simulated", RootOfTrust::Simulated, false, root)
+}
+
+/// The Security Kernels of simulated cards.
+const KERNELS: [(&str, SimKernel); 2] = [
+    ("security-kernel", SimKernel::Firmware),
+    ("native-security-kernel", SimKernel::Native),
+];
+
+/// Reference values of all simulated cards: both Security Kernels, and the shell.
+pub fn reference() -> ReferenceValues {
+    let kernel = |(name, kernel): (&str, _)| KernelReference {
+        name: name.to_owned(),
+        digest: shef_card::kernel_digest(kernel),
+        svn: shef_card::KERNEL_SVN,
+    };
+    ReferenceValues {
+        kernels: KERNELS.map(kernel).into(),
+        shells: vec![ShellReference {
+            name: "simulation".to_owned(),
+            digest: shef_card::shell_digest(),
+        }],
+        images: Vec::new(),
+    }
+}
+
 /// The files of `shef sim trust`.
 const FILES: [&str; 5] =
     ["root.pem", "anchor.json", "anchors.toml", "reference.toml", "policy.toml"];
@@ -42,25 +75,10 @@ pub fn run(output: &Output, args: &TrustArgs) -> Result<(), CliError> {
     folder::is_ours(&args.out, &[], &FILES, |name| FILES.contains(&name))?;
     let mut entropy = Source::new(None, "")?;
     let root = maker(Some(&args.manufacturer), MAKERS[0], &mut entropy)?.root().der().to_vec();
-    let anchor = TrustAnchor::new("simulated", RootOfTrust::Simulated, false, &root)
-        .map_err(shef::SdkError::from)?;
-    let shell = shef_card::shell_digest();
-    let kernel = |name: &str, kernel| KernelReference {
-        name: name.to_owned(),
-        digest: shef_card::kernel_digest(kernel),
-        svn: shef_card::KERNEL_SVN,
-    };
-    let kernels = [
-        kernel("security-kernel", SimKernel::Firmware),
-        kernel("native-security-kernel", SimKernel::Native),
-    ];
+    let (anchor, reference) = (anchor(&root).map_err(shef::SdkError::from)?, reference());
+    let hex = shef_console::hex::encode;
     let [kernel_digest, native_kernel_digest] =
-        kernels.each_ref().map(|kernel| shef_console::hex::encode(&kernel.digest));
-    let reference = ReferenceValues {
-        kernels: kernels.into(),
-        shells: vec![ShellReference { name: "simulation".to_owned(), digest: shell }],
-        images: Vec::new(),
-    };
+        KERNELS.map(|(_, kernel)| hex(&shef_card::kernel_digest(kernel)));
     let policy = Policy::strict("simulated", &[RootOfTrust::Simulated]);
     let body = STANDARD.encode(&root);
     let lines: Vec<&str> = body
@@ -101,6 +119,6 @@ pub fn run(output: &Output, args: &TrustArgs) -> Result<(), CliError> {
         files,
         kernel_digest,
         native_kernel_digest,
-        shell_digest: shef_console::hex::encode(&shell),
+        shell_digest: hex(&shef_card::shell_digest()),
     })
 }

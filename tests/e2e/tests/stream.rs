@@ -108,7 +108,7 @@ fn job(lane: &Lane) -> Job {
     Job {
         registers,
         start: START,
-        done: DONE,
+        done: (DONE.0, DONE.1.into()),
         results: vec![knn::result_len(QUERIES)],
         policy: OpenPolicy::default(),
     }

@@ -108,6 +108,13 @@ impl Host {
         self.device.info()
     }
 
+    /// Trust data for the card, if it is a simulated one that this process started. Such a card
+    /// protects nothing.
+    #[cfg(feature = "vfio-user")]
+    pub fn simulated_trust(&self) -> Option<&simulator::SimulatedTrust> {
+        self.simulator.as_ref().map(simulator::Simulator::trust)
+    }
+
     /// The device, which the host may use as it likes.
     pub fn device(&mut self) -> &mut dyn Device {
         self.device.as_mut()

@@ -15,6 +15,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::Duration;
 
+use serde::Deserialize;
 use shef_device::SimParameters;
 use shef_proto::text::one_line;
 
@@ -29,9 +30,20 @@ const MESSAGES: usize = 2048;
 /// Time between two looks at whether the program still runs.
 const TICK: Duration = Duration::from_millis(500);
 
+/// Trust data for a simulated card, as the files that `shef sim trust` writes. The simulator's
+/// program makes them for the card that it serves.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct SimulatedTrust {
+    /// Root of the card's manufacturer (TOML).
+    pub anchors: String,
+    /// Reference values of its Security Kernel and shell (TOML).
+    pub reference: String,
+}
+
 /// A simulated card's process. Dropping this value ends it.
 pub(crate) struct Simulator {
     uri: Uri,
+    trust: SimulatedTrust,
     child: Child,
     folder: PathBuf,
 }
@@ -40,6 +52,11 @@ impl Simulator {
     /// The card's URI.
     pub(crate) fn uri(&self) -> &Uri {
         &self.uri
+    }
+
+    /// See [`SimulatedTrust`].
+    pub(crate) fn trust(&self) -> &SimulatedTrust {
+        &self.trust
     }
 }
 
@@ -192,18 +209,29 @@ pub(crate) fn open(
         let _ = std::fs::remove_dir(&folder);
         failed(format!("{}: {e}", program.get_program().display()))
     })?;
-    let mut simulator = Simulator { uri: uri.clone(), child, folder };
+    let trust = SimulatedTrust::default();
+    let mut simulator = Simulator { uri: uri.clone(), trust, child, folder };
     let checks = matches!(uri, Uri::SimRtl(parameters) if parameters.check);
-    ready(&mut simulator.child, &socket, progress, checks)?;
+    simulator.trust = ready(&mut simulator.child, &socket, progress, checks)?;
     let card = shef_vfio_user::open(&socket, shef_vfio_user::DEFAULT_TIMEOUT)?;
     Ok((Box::new(card), simulator))
 }
 
-/// Whether this is the whole document of the program that serves a card on this socket.
-fn serves(document: &str, socket: &Path) -> bool {
+/// The document of the program that serves a card.
+#[derive(Deserialize)]
+struct Ready {
+    device: String,
+    /// Missing if the program is of an earlier version.
+    #[serde(default)]
+    trust: SimulatedTrust,
+}
+
+/// The trust data in this document, if it is the whole one of the program that serves a card on
+/// this socket.
+fn served(document: &str, socket: &Path) -> Option<SimulatedTrust> {
     let device = format!("vfio-user:{}", socket.display());
-    serde_json::from_str::<serde_json::Value>(document)
-        .is_ok_and(|document| document["device"] == device.as_str())
+    let ready = serde_json::from_str::<Ready>(document).ok();
+    ready.filter(|ready| ready.device == device).map(|ready| ready.trust)
 }
 
 /// Waits until the card is served. Prints warnings, if they are wanted, also later.
@@ -212,7 +240,7 @@ fn ready(
     socket: &Path,
     mut progress: Option<&mut dyn FnMut(&str)>,
     warnings: bool,
-) -> Result<(), SdkError> {
+) -> Result<SimulatedTrust, SdkError> {
     let (lines, heard) = mpsc::channel();
     if let Some(out) = child.stdout.take() {
         read(out, lines.clone(), Line::Document, false);
@@ -236,8 +264,8 @@ fn ready(
             Line::Document(text) => {
                 document += &text;
                 document.push('\n');
-                if serves(&document, socket) {
-                    return Ok(());
+                if let Some(trust) = served(&document, socket) {
+                    return Ok(trust);
                 }
             }
             Line::Message(text) => {
@@ -295,7 +323,7 @@ mod tests {
         assert_eq!(simulator_error(printed).code(), "SHEF-CLI-007");
     }
 
-    fn says(script: &str) -> (Result<(), SdkError>, Duration) {
+    fn says(script: &str) -> (Result<SimulatedTrust, SdkError>, Duration) {
         let start = std::time::Instant::now();
         let mut child = Command::new("sh")
             .args(["-c", script])
@@ -312,8 +340,10 @@ mod tests {
 
     #[test]
     fn only_the_document_says_that_a_card_is_ready() {
-        const DOCUMENT: &str = r#"printf '{\n  "device": "vfio-user:/s"\n}\n'"#;
-        says(&format!("{DOCUMENT}; exec sleep 60")).0.unwrap();
+        const TRUST: &str = r#""trust": {"anchors": "a", "reference": "r"}"#;
+        let document = format!(r#"printf '{{\n  "device": "vfio-user:/s",\n{TRUST}\n}}\n'"#);
+        let trust = says(&format!("{document}; exec sleep 60")).0.unwrap();
+        assert_eq!([trust.anchors, trust.reference], ["a", "r"]);
         for other in ["echo a line of a design", r#"echo '{"device": "vfio-user:/other"}'"#] {
             let error = says(&format!("{other}; echo 'error [SHEF-CARD-001]: no' >&2")).0;
             assert_eq!(error.unwrap_err().code(), "SHEF-CARD-001", "{other}");

@@ -297,6 +297,15 @@ impl Session<'_, Keyed> {
         self.call(&ShieldRequest::epoch(region, epoch)).map(drop)
     }
 
+    /// Checks that results may be opened under the statement, as [`Session::open`] does: for a
+    /// launch whose results are registers only.
+    ///
+    /// # Errors
+    /// [`SdkError::Faulted`] or [`SdkError::Refusals`].
+    pub fn check(&self, statement: &Statement, policy: OpenPolicy) -> Result<(), SdkError> {
+        judge(statement.shield(), self.allowed(policy))
+    }
+
     /// Reads `len` bytes of results from card memory and opens them under the statement. A policy
     /// that tolerates refusals tolerates the refusals of this statement, now and later; refusals of
     /// a later launch must be tolerated again.
@@ -326,7 +335,7 @@ impl Session<'_, Keyed> {
         policy: OpenPolicy,
         since: u64,
     ) -> Result<Opened, SdkError> {
-        judge(statement.shield(), self.allowed(policy))?;
+        self.check(statement, policy)?;
         self.open_judged(
             buffer,
             statement,
@@ -356,7 +365,7 @@ impl Session<'_, Keyed> {
         out: &mut [u8],
         policy: OpenPolicy,
     ) -> Result<WrittenMap, SdkError> {
-        judge(statement.shield(), self.allowed(policy))?;
+        self.check(statement, policy)?;
         let since = self.state.stale_before;
         self.open_judged(
             buffer,
@@ -387,7 +396,7 @@ impl Session<'_, Keyed> {
         to: W,
         watch: &mut Watch<'_>,
     ) -> Result<(W, WrittenMap), SdkError> {
-        judge(statement.shield(), self.allowed(policy))?;
+        self.check(statement, policy)?;
         let since = self.state.stale_before;
         self.open_judged(
             buffer,

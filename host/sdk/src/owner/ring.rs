@@ -6,6 +6,7 @@ use shef_proto::config::Region;
 use shef_seal::{OpenPolicy, Opened};
 
 use super::judge::judge;
+use super::wait::Until;
 use crate::{InputBuffer, Keyed, OutputBuffer, SdkError, Session};
 
 /// The buffers of one batch.
@@ -38,8 +39,8 @@ pub struct Job {
     pub registers: Vec<(u32, u32)>,
     /// The start register, and its value.
     pub start: (u32, u32),
-    /// The status register, and the bits of which any one means done.
-    pub done: (u32, u32),
+    /// The status register, and its state when the job is done.
+    pub done: (u32, Until),
     /// Bytes of results in each output of the lane.
     pub results: Vec<usize>,
     /// Policy for opening the results. It applies to refusals of this launch and of earlier ones.

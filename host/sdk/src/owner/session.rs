@@ -18,7 +18,7 @@ use shef_seal::{Opener, Spent};
 use shef_verify::VerifiedShieldEvidence;
 use zeroize::Zeroizing;
 
-use super::wait::Patience;
+use super::wait::{Patience, Until};
 use crate::SdkError;
 use crate::entropy::fit_for;
 use crate::host::{Host, LoadHint};
@@ -514,27 +514,31 @@ impl<'h> Session<'h, Keyed> {
         self.call(&ShieldRequest::write(addr, value)).map(drop)
     }
 
-    /// Polls a register over the sealed channel until one of the bits of `mask` is set; returns its
-    /// value. Between reads the host waits for a hint from the device. [`Session::patience`] limits
-    /// the time, and may end the wait after a read.
+    /// Polls a register over the sealed channel until it has the state `until`; returns its value.
+    /// Between reads the host waits for a hint from the device. [`Session::patience`] limits the
+    /// time, and may end the wait after a read.
     ///
     /// # Errors
     /// [`SdkError::NotFinished`], [`SdkError::WaitEnded`], and channel errors.
-    pub fn wait_register(&mut self, addr: u32, mask: u32) -> Result<u32, SdkError> {
-        let since = Instant::now();
+    pub fn wait_register(
+        &mut self,
+        addr: u32,
+        until: impl Into<Until>,
+    ) -> Result<u32, SdkError> {
+        let (since, until) = (Instant::now(), until.into());
         loop {
             self.host.device().wait_interrupt()?;
             let last = self.read_register(addr)?;
-            if last & mask != 0 {
+            if until.is_met(last) {
                 return Ok(last);
             }
             self.state.patience.goes_on(since, addr, last)?;
         }
     }
 
-    /// Runs a job: writes the registers of `job`, then `start`, waits until one of the bits of
-    /// `done` is set, flushes, and reads the statement. If the Shield stops during the job, the
-    /// wait ends; the statement then gives the reason, and opens no results.
+    /// Runs a job: writes the registers of `job`, then `start`, waits until the register `done` has
+    /// its state, flushes, and reads the statement. If the Shield stops during the job, the wait
+    /// ends; the statement then gives the reason, and opens no results.
     ///
     /// # Errors
     /// [`SdkError::NotFinished`] if the accelerator does not finish although the Shield runs,
@@ -544,7 +548,7 @@ impl<'h> Session<'h, Keyed> {
         &mut self,
         job: &[(u32, u32)],
         start: (u32, u32),
-        done: (u32, u32),
+        done: (u32, impl Into<Until>),
     ) -> Result<Statement, SdkError> {
         let ran = self.launch(job, start).and_then(|()| self.finish(done));
         self.or_why_stopped(ran)
@@ -581,7 +585,7 @@ impl<'h> Session<'h, Keyed> {
     /// # Errors
     /// [`SdkError::NotFinished`], [`SdkError::WaitEnded`], and channel errors: after a fault, a
     /// status.
-    pub fn finish(&mut self, done: (u32, u32)) -> Result<Statement, SdkError> {
+    pub fn finish(&mut self, done: (u32, impl Into<Until>)) -> Result<Statement, SdkError> {
         self.wait_register(done.0, done.1)?;
         self.flush()?;
         self.statement()

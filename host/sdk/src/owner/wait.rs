@@ -17,6 +17,37 @@ pub struct Waited {
     pub elapsed: Duration,
 }
 
+/// The state of a register that ends a wait. A mask alone is [`Until::Any`]: `(0x04, 6)` waits for
+/// bit 1 or bit 2 of register 0x04.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// One of these bits is set.
+    Any(u32),
+    /// The bits of `mask` are those of `value`.
+    Equal {
+        /// The bits that count.
+        mask: u32,
+        /// Their value.
+        value: u32,
+    },
+}
+
+impl Until {
+    /// Whether a register with this value ends the wait.
+    pub fn is_met(self, found: u32) -> bool {
+        match self {
+            Self::Any(mask) => found & mask != 0,
+            Self::Equal { mask, value } => found & mask == value,
+        }
+    }
+}
+
+impl From<u32> for Until {
+    fn from(mask: u32) -> Self {
+        Self::Any(mask)
+    }
+}
+
 /// Receives each read while the accelerator works; breaks to end the wait.
 pub type WaitWatch = dyn FnMut(Waited) -> ControlFlow<()> + Send;
 
@@ -53,5 +84,20 @@ impl Patience {
             return Err(SdkError::NotFinished { addr, last, after });
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_ends_with_any_bit_or_with_a_value() {
+        let met = |until: Until| (0..4).filter(|found| until.is_met(*found)).collect::<Vec<_>>();
+        assert_eq!(met(3.into()), [1, 2, 3]);
+        assert_eq!(met(Until::Any(0)), [0; 0]);
+        assert_eq!(met(Until::Equal { mask: 1, value: 0 }), [0, 2], "a bit that falls");
+        assert_eq!(met(Until::Equal { mask: u32::MAX, value: 3 }), [3]);
+        assert_eq!(met(Until::Equal { mask: 1, value: 2 }), [0; 0]);
     }
 }

@@ -249,6 +249,8 @@ enum Program {
     Image([u8; 32]),
     /// Any image of this accelerator.
     Accelerator(String),
+    /// Any image of the design with this digest.
+    Design([u8; 32]),
 }
 
 /// The data owner's expectations of evidence, independent of the appraiser: the program that gets
@@ -274,6 +276,12 @@ impl Expect {
     /// its configuration.
     pub fn accelerator(config: &Config, name: &str, signer: &[u8; 32]) -> Self {
         Self::program(config, Program::Accelerator(name.to_owned())).signer(signer)
+    }
+
+    /// Any image of the design with this digest, and its configuration. The digest in evidence is
+    /// the word of the image's signer, whom the appraiser must trust.
+    pub fn design(config: &Config, digest: &[u8; 32]) -> Self {
+        Self::program(config, Program::Design(*digest))
     }
 
     fn program(config: &Config, program: Program) -> Self {
@@ -345,6 +353,9 @@ impl Expect {
             }
             Program::Accelerator(name) if *name != shield.accelerator => {
                 return other("accelerator", name.clone(), shield.accelerator.clone());
+            }
+            Program::Design(digest) if *digest != shield.design_digest => {
+                return other("design", hex(digest), hex(&shield.design_digest));
             }
             _ => {}
         }

@@ -1,0 +1,171 @@
+//! `shef run`: one job of a project on a card, from sources to opened results.
+//!
+//! Data owner and, unless a verifier service has the keys, IP vendor are this process.
+
+mod data;
+mod flags;
+mod parties;
+mod report;
+mod session;
+mod steps;
+
+use std::path::{Path, PathBuf};
+
+use shef::{OpenOptions, Uri};
+use shef_console::file::{self, Outputs};
+use shef_console::{CliError, Exit, Output, interrupt};
+use shef_device::{SimKernel, SimParameters};
+use shef_flags::TlsArgs;
+use shef_project::{Data, Design, Expect, Jobs};
+
+use crate::attest::warn_of_end;
+use crate::project::failed;
+use flags::JobArgs;
+use parties::{PartyArgs, named};
+use report::Report;
+use session::{Ended, Plan, Ran};
+use steps::Steps;
+
+/// Flags of `shef run`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Without --device, the card is a simulated one of the project with a native Security Kernel, \
+which boots at once: this command starts and ends it, and trusts it. For the kernel's firmware give \
+--device 'sim:rtl?project=DIR'. A simulated card protects nothing. Any other card needs trust data \
+(--anchors, --reference, --policy) or a verifier service (--verifier with --image-key and --data-key)."
+)]
+pub struct RunArgs {
+    /// Folder of the project
+    #[arg(value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+    #[command(flatten)]
+    job: JobArgs,
+    /// Device URI; by default a simulated card of the project
+    #[arg(long, value_name = "URI")]
+    device: Option<String>,
+    /// Number of sessions, one after the other with the loaded image; all results must be equal
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    sessions: u32,
+    /// Seed for the inputs `random:BYTES`
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    parties: PartyArgs,
+    /// Certificates for an agent
+    #[command(flatten)]
+    tls: TlsArgs,
+}
+
+/// Endings of files that no output replaces: sources, headers, lists and descriptions.
+const SOURCES: [&str; 7] = ["sv", "svh", "v", "vh", "f", "vc", "toml"];
+
+/// Registers the files of the project that no output replaces. Other files of its folder may be
+/// results of an earlier run.
+fn keep(design: &Design, jobs: &Jobs, outputs: impl Iterator<Item = PathBuf>) {
+    design.files().for_each(file::is_input);
+    for job in jobs.jobs.values() {
+        for input in &job.inputs {
+            if let Data::File(path) = &input.data {
+                file::is_input(path);
+            }
+        }
+    }
+    for test in jobs.tests.values() {
+        for expect in &test.expect {
+            if let Expect::Region { file, .. } = expect {
+                file::is_input(file);
+            }
+        }
+        test.model.iter().for_each(|model| file::is_input(&model.file));
+    }
+    let is_source = |path: &PathBuf| path.extension().is_some_and(|end| SOURCES.iter().any(|e| end == *e));
+    outputs.filter(is_source).for_each(|path| file::is_input(&path));
+}
+
+/// The card of the project that this command starts.
+fn own_card(dir: &Path) -> Uri {
+    let project = Some(dir.to_owned());
+    Uri::SimRtl(SimParameters { project, kernel: SimKernel::Native, ..SimParameters::default() })
+}
+
+/// A simulated card has the design of its project: it must be this one.
+fn same_design(uri: &Uri, dir: &Path, design: &Design) -> Result<(), CliError> {
+    let other = match uri {
+        Uri::SimRtl(SimParameters { project: Some(project), .. }) if project != dir => {
+            Design::project(project)
+        }
+        Uri::SimModel | Uri::SimRtl(SimParameters { project: None, .. }) => Design::digits(),
+        _ => return Ok(()),
+    };
+    let other = other.map_err(failed)?;
+    if other.digest() == design.digest() && other.name() == design.name() {
+        return Ok(());
+    }
+    let named = |design: &Design| named(design.name(), &design.digest());
+    let (own, other) = (named(design), named(&other));
+    let message = format!("{} is {own}, and the card {uri} is {other}", dir.display());
+    Err(CliError::new("SHEF-CLI-029", message))
+}
+
+/// Runs `shef run`.
+///
+/// # Errors
+/// Those of the project, the files, the card and the appraisal.
+pub fn run(output: &Output, args: &RunArgs) -> Result<Exit, CliError> {
+    interrupt::cleans_up()?;
+    let design = Design::project(&args.dir).map_err(failed)?;
+    let jobs = Jobs::read(&args.dir, design.config()).map_err(failed)?;
+    let job = args.job.job(&jobs, design.config())?;
+    keep(&design, &jobs, job.outputs.iter().map(|output| output.file.clone()));
+    let uri = match &args.device {
+        Some(text) => text.parse()?,
+        None => own_card(&args.dir),
+    };
+    same_design(&uri, &args.dir, &design)?;
+    let inputs = data::read(&job, design.config(), args.seed)?;
+    let plan = Plan::new(&job, design.config(), &inputs)?;
+    let tls = args.tls.files()?;
+    let mut parties = args.parties.read(output, &design, uri.is_simulated())?;
+    // All files are checked before the card is opened.
+    let mut outputs = Outputs::new(parties.key_folders())?;
+    let slots = job.outputs.iter().map(|output| outputs.file(&output.file));
+    let slots = slots.collect::<Result<Vec<_>, _>>()?;
+    warn_of_end(output, &uri, &args.tls)?;
+
+    if uri.is_simulated() {
+        output.note("the card is simulated: it protects nothing");
+    }
+    let steps = Steps::new(output);
+    steps.begin(format!("opening {uri}"));
+    let mut host = shef::open_with(&uri, OpenOptions { tls, progress: Some(steps.progress()) })?;
+    parties.trusts(&host)?;
+    let image = parties.load(&mut host, &design, &steps)?;
+    let mut report = Report::new(&uri, &design, args.job.name.as_deref(), &image);
+    report.inputs(&inputs, args.seed);
+    let mut first: Option<Ran> = None;
+    for number in 1..=args.sessions {
+        if number > 1 {
+            host.new_session()?;
+        }
+        let ran = match session::run(&mut host, &plan, &parties, &image, &steps)? {
+            Ended::Done(ran) => ran,
+            Ended::Late(late) => return Err(report.late(output, &late, &jobs.registers)?),
+        };
+        report.session(&ran);
+        let differs = first.as_ref().and_then(|first| first.differs(&ran, &job, &jobs.registers));
+        if let Some(what) = differs {
+            return Err(report.differ(output, number, &what)?);
+        }
+        first.get_or_insert(ran);
+    }
+    drop((host, steps));
+    if let Some(ran) = first {
+        for (slot, bytes) in slots.into_iter().zip(&ran.outputs) {
+            outputs.fill(slot, bytes)?;
+        }
+        outputs.place()?;
+        report.results(&ran, &job, &jobs.registers);
+    }
+    report.print(output)?;
+    Ok(Exit::Done)
+}
