@@ -77,13 +77,15 @@ pub fn run(output: &Output, args: &TestArgs) -> Result<Exit, CliError> {
         let what = "--watch prints more than one document: leave --json";
         return Err(CliError::new("SHEF-CLI-001", what));
     }
+    // The report, if it is in the folder, is written by every run.
+    let report = args.junit.as_deref();
     loop {
-        let files = watch::files(&args.dir);
+        let files = watch::files(&args.dir, report);
         if let Err(error) = test(output, args).and_then(|report| verdict(&report)) {
             output.error(&error);
         }
         output.line("waiting for a change")?;
-        while watch::files(&args.dir) == files {
+        while watch::files(&args.dir, report) == files {
             output.wait(LOOK);
             if output.is_closed() {
                 return Ok(Exit::Done);
@@ -189,11 +191,15 @@ struct Plan<'p> {
     failed: BTreeMap<&'p str, Failure>,
 }
 
-/// What a step found.
-struct Found {
-    step: Step,
-    result: Result<Result<Passed, Failure>, CliError>,
-    time: Duration,
+/// The result of a step, unless it could not be tried.
+type Tried = Result<Result<Passed, Failure>, CliError>;
+
+/// What a worker says.
+enum Event {
+    /// A long step of a build begins.
+    Builds(String),
+    /// A step is over; without a result if its phase had failed before it began.
+    Over { step: Step, result: Option<Tried>, time: Duration },
 }
 
 /// The state of a phase while its seeds run.
@@ -292,12 +298,11 @@ impl<'p> Plan<'p> {
         let (queue, stop) = (Mutex::new(steps), AtomicBool::new(false));
         // The first phase to fail with a seed needs no further seeds.
         let over: Vec<AtomicBool> = self.phases.iter().map(|_| AtomicBool::new(false)).collect();
-        let (to, from) = mpsc::channel::<Found>();
+        let (to, from) = mpsc::channel::<Event>();
         let spinner = output.spinner("tests");
-        let (messages, shown) = mpsc::channel::<String>();
         let error = std::thread::scope(|scope| {
             for _ in 0..workers {
-                let (to, messages) = (to.clone(), messages.clone());
+                let to = to.clone();
                 let (queue, stop, over) = (&queue, &stop, &over);
                 scope.spawn(move || {
                     loop {
@@ -310,40 +315,43 @@ impl<'p> Plan<'p> {
                         let result = if over[step.phase].load(Ordering::Relaxed) {
                             None
                         } else {
-                            let mut say = |text: &str| drop(messages.send(text.to_owned()));
+                            let mut say =
+                                |text: &str| drop(to.send(Event::Builds(text.to_owned())));
                             let (phase, case) = (self.phases[step.phase].0, &self.cases[step.case]);
                             Some(phases::run(phase, design, case, &mut say))
                         };
-                        let result = result.unwrap_or_else(|| Ok(Ok(Passed::default())));
-                        if matches!(result, Ok(Err(_))) {
-                            over[step.phase].store(true, Ordering::Relaxed);
+                        match &result {
+                            Some(Ok(Err(_))) => over[step.phase].store(true, Ordering::Relaxed),
+                            Some(Err(_)) => stop.store(true, Ordering::Relaxed),
+                            _ => {}
                         }
-                        if result.is_err() {
-                            stop.store(true, Ordering::Relaxed);
-                        }
-                        let _ = to.send(Found { step, result, time: begin.elapsed() });
+                        let _ = to.send(Event::Over { step, result, time: begin.elapsed() });
                     }
                 });
             }
             drop(to);
-            drop(messages);
-            for Found { step, result, time } in from {
-                if let Some(text) = shown.try_iter().last() {
-                    spinner.message(&text);
-                }
+            for event in from {
+                let (step, result, time) = match event {
+                    Event::Builds(text) => {
+                        spinner.message(&text);
+                        continue;
+                    }
+                    Event::Over { step, result, time } => (step, result, time),
+                };
                 let seed = self.cases[step.case].seed;
                 let state = &mut progress[step.phase];
                 state.left -= 1;
                 state.time += time;
-                state.seeds.push(seed);
+                state.seeds.extend(result.as_ref().map(|_| seed));
                 match result {
-                    Err(error) => return Some(error),
-                    Ok(Ok(passed)) => {
+                    None => {}
+                    Some(Err(error)) => return Some(error),
+                    Some(Ok(Ok(passed))) => {
                         if state.passed.as_ref().is_none_or(|(first, _)| seed < *first) {
                             state.passed = Some((seed, passed));
                         }
                     }
-                    Ok(Err(failure)) => {
+                    Some(Ok(Err(failure))) => {
                         if state.failed.as_ref().is_none_or(|(first, _)| seed < *first) {
                             state.failed = Some((seed, failure));
                         }

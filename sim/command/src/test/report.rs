@@ -122,3 +122,13 @@ pub fn junit(report: &Report) -> String {
     out.push_str("</testsuites>\n");
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_others_is_no_markup() {
+        assert_eq!(xml("a<b & \"c\"\n\u{1b}"), "a&lt;b &amp; &quot;c&quot;&#10;\u{fffd}");
+    }
+}
