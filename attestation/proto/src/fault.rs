@@ -83,6 +83,8 @@ pub const TABLE: &[(&str, Fault, &str)] = &[
     ("SVC", Fault::Device, "004 007"),
     ("SVC", Fault::Input, "001-003 005-006 008-009 020-022 024-028 040 050-055 060"),
     ("SVC", Fault::Internal, "031"),
+    ("TST", Fault::Answer, "002"),
+    ("TST", Fault::Input, "001 003-004"),
     ("VFU", Fault::Device, "001-008"),
 ];
 

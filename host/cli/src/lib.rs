@@ -1,7 +1,7 @@
 //! The command `shef` as a library, so that tests run the same code.
 //!
-//! It drives cards and appraises evidence; simulator, demo and attacks are in the program `shef-sim`,
-//! which `shef sim` and `shef demo` call.
+//! It drives cards and appraises evidence; simulator, demo, attacks, and what makes and tests projects
+//! are in the program `shef-sim`, which `shef sim`, `shef demo`, `shef new` and `shef test` call.
 
 mod attest;
 mod audit;
@@ -41,6 +41,13 @@ enum Command {
     /// Run the complete demo on real digits: attest, key, seal, compute, open, and every attack
     #[command(disable_help_flag = true)]
     Demo(simulator::Rest),
+    /// Make a project from a template: RTL, Shield, a job and a test that passes
+    #[command(disable_help_flag = true)]
+    New(simulator::Rest),
+    /// Run the tests of a project: without a Shield, behind it, under attack, and after another
+    /// session
+    #[command(disable_help_flag = true)]
+    Test(simulator::Rest),
     /// List, inspect, diagnose, reset or watch devices
     #[command(subcommand)]
     Device(device::DeviceCommand),
@@ -100,7 +107,7 @@ pub fn main() -> Exit {
 fn close_memory(command: &Command) -> Result<(), CliError> {
     match command {
         // Those of the other program do not pass through this one.
-        Command::Sim(_) | Command::Demo(_) => Ok(()),
+        Command::Sim(_) | Command::Demo(_) | Command::New(_) | Command::Test(_) => Ok(()),
         _ => Ok(shef::undumpable()?),
     }
 }
@@ -108,6 +115,8 @@ fn close_memory(command: &Command) -> Result<(), CliError> {
 fn dispatch(output: &Output, globals: &[OsString], command: Command) -> Result<Exit, CliError> {
     match command {
         Command::Demo(rest) => simulator::becomes(globals, Some("demo"), rest),
+        Command::New(rest) => simulator::becomes(globals, Some("new"), rest),
+        Command::Test(rest) => simulator::becomes(globals, Some("test"), rest),
         Command::Device(command) => device::run(output, &command),
         Command::Image(command) => image::run(output, &command),
         Command::Project(command) => project::run(output, &command).map(|()| Exit::Done),
@@ -128,9 +137,11 @@ fn dispatch(output: &Output, globals: &[OsString], command: Command) -> Result<E
             let rest: Vec<OsString> = code.into_iter().map(OsString::from).collect();
             simulator::becomes(globals, Some("explain"), simulator::Rest::from(rest))
         }
-        // The demo is a command of the other program.
-        Command::Common(Common::Man { command }) if command.as_deref() == Some("demo") => {
-            let rest = simulator::Rest::from(vec!["demo".into()]);
+        // These are commands of the other program.
+        Command::Common(Common::Man { command: Some(command) })
+            if ["demo", "new", "test"].contains(&command.as_str()) =>
+        {
+            let rest = simulator::Rest::from(vec![command.into()]);
             simulator::becomes(globals, Some("man"), rest)
         }
         Command::Common(common) => common.run::<Args>(output),

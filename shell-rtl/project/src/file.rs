@@ -250,8 +250,8 @@ pub(crate) struct Project {
     pub(crate) sources: Option<Contents>,
 }
 
-/// Whether an accelerator can have this name.
-pub(crate) fn is_name(name: &str) -> bool {
+/// Whether an accelerator, a job or a test can have this name: 1 to 64 letters, digits, `_`, `-`, `.`.
+pub fn is_name(name: &str) -> bool {
     (1..=64).contains(&name.len())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b))
 }

@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use shef_model::SparseMemory;
+use shef_rtl::Traced;
 use shef_rtl::check::{Checked, DoneRegister, ReportHook};
 
 use crate::CardError;
@@ -63,6 +64,12 @@ pub(crate) trait Backend {
     fn on_report(&mut self, hook: ReportHook) {
         let _ = hook;
     }
+    /// Records what passes the ports from now on.
+    fn trace(&mut self) -> Result<(), CardError>;
+    /// The record since then, which ends.
+    fn traced(&mut self) -> Traced;
+    /// Beats at all ports so far: while it grows, the design makes progress.
+    fn beats(&self) -> u64;
     /// Makes memory answer reads of these addresses with a bus error.
     fn fail_reads(&mut self, range: Range<u64>);
 }

@@ -14,8 +14,8 @@ use shef_model::SparseMemory;
 use shef_proto::entropy::SeededEntropy;
 use shef_proto::evidence::RootOfTrust;
 use shef_proto::hpke_suite::PublicKey;
-use shef_rtl::Library;
 use shef_rtl::check::{Checked, DoneRegister, Report};
+use shef_rtl::{Library, Traced};
 use zeroize::Zeroizing;
 
 use crate::backend::Backend;
@@ -232,6 +232,24 @@ impl CardProbe {
     /// still returns it.
     pub fn on_report(&self, hook: impl FnMut(&Report) + Send + 'static) {
         self.backend.borrow_mut().on_report(Box::new(hook));
+    }
+
+    /// Records what passes the ports of the Shield, with cycles from now on.
+    ///
+    /// # Errors
+    /// [`CardError::Design`] for the functional model, which has no ports.
+    pub fn trace(&self) -> Result<(), CardError> {
+        self.backend.borrow_mut().trace()
+    }
+
+    /// The record since [`CardProbe::trace`], which ends.
+    pub fn traced(&self) -> Traced {
+        self.backend.borrow_mut().traced()
+    }
+
+    /// Beats at all ports so far: while it grows, the design makes progress.
+    pub fn beats(&self) -> u64 {
+        self.backend.borrow().beats()
     }
 
     /// Clock cycles so far, if there is a clock.

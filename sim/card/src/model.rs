@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use shef_model::{Digits, MemoryFault, Model, SparseMemory};
+use shef_rtl::Traced;
 use shef_rtl::check::{Checked, DoneRegister};
 
 use crate::backend::Backend;
@@ -106,6 +107,19 @@ impl Backend for ModelBackend {
 
     fn checked(&mut self) -> Checked {
         Checked::default()
+    }
+
+    fn trace(&mut self) -> Result<(), CardError> {
+        let what = "the model has no ports to record: use the RTL".to_owned();
+        Err(CardError::Design { what })
+    }
+
+    fn traced(&mut self) -> Traced {
+        Traced::default()
+    }
+
+    fn beats(&self) -> u64 {
+        0
     }
 
     fn fail_reads(&mut self, range: Range<u64>) {

@@ -11,7 +11,8 @@ use shef_device::{SimKernel, SimParameters};
 use shef_model::SparseMemory;
 use shef_rtl::check::{Checked, DoneRegister, ReportHook};
 use shef_rtl::{
-    AxiMemoryConfig, CoreSim, DesignSpec, HostMemory, Library, Unshielded, build_with, kernel_spec,
+    AxiMemoryConfig, CoreSim, DesignSpec, HostMemory, Library, PortTrace, Traced, Unshielded,
+    build_with, kernel_spec,
 };
 
 use crate::backend::Backend;
@@ -84,12 +85,13 @@ fn library(
     progress: &mut dyn FnMut(&str),
 ) -> Result<Library, CardError> {
     static LOADED: LazyLock<Mutex<Loaded>> = LazyLock::new(Mutex::default);
-    // Held while building, so that two cards do not wait for two builds of the same.
-    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    let loaded = || LOADED.lock().unwrap_or_else(PoisonError::into_inner);
     let key = (top, trace, design.digest());
-    if let Some(found) = loaded.get(&key) {
+    if let Some(found) = loaded().get(&key) {
         return Ok(found.clone());
     }
+    // The lock is not held, so that two designs build at once. Of two threads that build one design,
+    // the cache of builds lets the second one wait.
     let sources = if top == BARE { design.bare_sources(top)? } else { design.sources(top)? };
     let mut spec = DesignSpec::from(sources);
     spec.trace = trace;
@@ -98,7 +100,7 @@ fn library(
         let what = "the sources changed after the design was read: open the device again";
         return Err(CardError::Design { what: what.to_owned() });
     }
-    loaded.insert(key, library.clone());
+    loaded().insert(key, library.clone());
     Ok(library)
 }
 
@@ -139,6 +141,8 @@ pub(crate) struct RtlBackend {
     last_write: Option<u64>,
     /// Host memory, if the design has access to it.
     host: Option<Rc<RefCell<HostMemory<HostPort>>>>,
+    /// The record of the ports, once it was asked for.
+    trace: Option<Rc<RefCell<PortTrace>>>,
 }
 
 impl RtlBackend {
@@ -154,7 +158,15 @@ impl RtlBackend {
             });
         }
         let accelerator = design.name().to_owned();
-        Ok(Self { core, accelerator, interrupts: 0, answers: 0, last_write: None, host: None })
+        Ok(Self {
+            core,
+            accelerator,
+            interrupts: 0,
+            answers: 0,
+            last_write: None,
+            host: None,
+            trace: None,
+        })
     }
 
     fn note(&mut self) {
@@ -283,11 +295,39 @@ impl Backend for RtlBackend {
         self.core.on_report(hook);
     }
 
+    fn trace(&mut self) -> Result<(), CardError> {
+        let trace = match &self.trace {
+            Some(trace) => Rc::clone(trace),
+            None => {
+                let trace = Rc::new(RefCell::new(PortTrace::new(self.core.sim())));
+                self.core.attach(Box::new(Rc::clone(&trace)));
+                Rc::clone(self.trace.insert(trace))
+            }
+        };
+        trace.borrow_mut().start(self.core.sim());
+        Ok(())
+    }
+
+    fn traced(&mut self) -> Traced {
+        self.trace.as_ref().map(|trace| trace.borrow_mut().stop()).unwrap_or_default()
+    }
+
+    fn beats(&self) -> u64 {
+        let (okay, refused) = self.core.beats_delivered();
+        okay + refused + beats(&self.core)
+    }
+
     fn fail_reads(&mut self, range: Range<u64>) {
         for memory in self.core.axi_memories() {
             memory.error_ranges.push(range.clone());
         }
     }
+}
+
+/// Beats and answers at the memory ports so far.
+fn beats(core: &CoreSim) -> u64 {
+    let counters = core.counters();
+    counters.read_beats + counters.write_beats + counters.answers
 }
 
 /// The accelerator wired to memory without a Shield, to compare cycles. The memory takes the bursts
@@ -328,6 +368,32 @@ impl BareCard {
         self.core.close_outputs();
         self.core.step(CHECK_CYCLES);
         self.core.checked()
+    }
+
+    /// Lets cycles pass.
+    pub fn step(&mut self, cycles: u64) {
+        self.core.step(cycles);
+    }
+
+    /// Cycles so far.
+    pub fn cycles(&self) -> u64 {
+        self.core.cycles()
+    }
+
+    /// Beats at all ports so far: while it grows, the accelerator makes progress.
+    pub fn beats(&self) -> u64 {
+        beats(&self.core)
+    }
+
+    /// The accelerator's bursts that are not answered, as text.
+    pub fn open_bursts(&mut self) -> Vec<String> {
+        let memories = self.core.axi_memories().iter().enumerate();
+        memories
+            .flat_map(|(port, memory)| {
+                let bursts = memory.open_bursts().into_iter();
+                bursts.map(move |burst| format!("open at port {port}: {burst}"))
+            })
+            .collect()
     }
 
     /// Writes memory, without time passing.

@@ -1,12 +1,16 @@
-//! The program `shef-sim`: simulated cards for other processes, their trust data, and the demo.
+//! The program `shef-sim`: simulated cards for other processes, their trust data, the demo, and
+//! projects: a new one, and its tests.
 //!
-//! `shef sim ARGS` is `shef-sim ARGS`, and `shef demo ARGS` is `shef-sim demo ARGS`. The host library
+//! `shef sim ARGS` is `shef-sim ARGS`, and `shef demo ARGS` is `shef-sim demo ARGS`, as are `shef new`
+//! and `shef test`. The host library
 //! starts this program for a device `sim:`.
 
 mod demo;
 mod list;
 mod makers;
+mod new;
 mod serve;
+mod test;
 mod trust;
 
 use clap::{Parser, Subcommand};
@@ -15,6 +19,7 @@ use shef_console::output::Flags;
 use shef_console::{CliError, Common, Exit, Output, exit, program};
 
 pub use demo::{DemoArgs, demo, remote, report};
+pub use test::TestError;
 
 /// Simulated cards of shef: serve them, describe them, run the demo on them.
 #[derive(Parser)]
@@ -30,6 +35,11 @@ struct Args {
 enum Command {
     /// Run the complete demo on real digits: attest, key, seal, compute, open, and every attack
     Demo(Box<DemoArgs>),
+    /// Make a project from a template: RTL, Shield, a job and a test that passes
+    New(new::NewArgs),
+    /// Run the tests of a project: without a Shield, behind it, under attack, and after another
+    /// session
+    Test(test::TestArgs),
     /// Serve a simulated card as a vfio-user device until the program is interrupted
     Serve(serve::ServeArgs),
     /// Write the trust data that verifiers need to accept a simulated card: its maker's root,
@@ -47,6 +57,7 @@ pub fn codes() -> Groups {
     groups.extend(shef_card::codes());
     // `cargo xtask` runs the benches and has no `explain`.
     groups.push(("benches", shef_tb::CODES.iter().collect()));
+    groups.push(("tests of projects", TestError::CODES.iter().collect()));
     groups
 }
 
@@ -67,6 +78,9 @@ fn run(output: &Output, command: Command) -> Result<Exit, CliError> {
         Command::Demo(args) => {
             shef::undumpable().map_err(CliError::from).and_then(|()| demo::run(output, &args))
         }
+        Command::New(args) => new::run(output, &args).map(|()| Exit::Done),
+        // Its data are those of tests.
+        Command::Test(args) => test::run(output, &args),
         Command::Serve(args) => serve::run(output, &args).map(|()| Exit::Done),
         Command::Trust(args) => trust::run(output, &args).map(|()| Exit::Done),
         Command::List => list::run(output).map(|()| Exit::Done),

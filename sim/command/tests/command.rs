@@ -95,6 +95,7 @@ fn codes_of_cards_are_explained() {
         "SHEF-PRJ-004",
         "SHEF-ATT-012",
         "SHEF-CLI-001",
+        "SHEF-TST-002",
     ] {
         assert_eq!(document(&["explain", code])["code"], code);
     }

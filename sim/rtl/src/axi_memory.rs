@@ -371,6 +371,21 @@ impl AxiMemory {
             && self.early_w.is_empty()
     }
 
+    /// The accepted bursts that are not answered, as text.
+    #[must_use]
+    pub fn open_bursts(&self) -> Vec<String> {
+        let burst = |b: &Burst| {
+            let name = if b.axi.write { "write" } else { "read" };
+            format!("{name} of {} beat(s) at {:#x}", b.beats, b.axi.addr)
+        };
+        let reads = self.reads.iter().map(|b| format!("{}: {} delivered", burst(b), b.done));
+        let writes = self.writes.iter().map(|b| format!("{}: {} received", burst(b), b.done));
+        let answers = self.answers.iter().map(|b| format!("{}: answered, not accepted", burst(b)));
+        let early = Some(self.early_w.len()).filter(|beats| *beats > 0);
+        let early = early.map(|beats| format!("{beats} beat(s) of data without a request"));
+        reads.chain(writes).chain(answers).chain(early).collect()
+    }
+
     /// Forgets all bursts in flight (when the design is reset).
     pub fn reset(&mut self, sim: &mut Sim) {
         self.reads.clear();

@@ -48,6 +48,7 @@ mod spec;
 mod stage;
 pub mod system_sim;
 mod toolchain;
+mod trace;
 mod unshielded;
 
 pub use agent::{Agent, cycle, cycle_until};
@@ -72,6 +73,7 @@ pub use sim::{Direction, Library, Port, Sim, Snapshot, counted, counts_coverage}
 pub use spec::{DesignSpec, Lint, Profile};
 pub use system_sim::{SystemSim, SystemSnapshot};
 pub use toolchain::{Toolchain, find_ibex, find_toolchain};
+pub use trace::{PortEvent, PortEventKind, PortTrace, Traced};
 pub use unshielded::Unshielded;
 
 /// All codes of this crate.

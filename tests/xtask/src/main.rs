@@ -161,6 +161,11 @@ fn setup(all: bool) -> Result<()> {
     // `shef project check` reads ports with it.
     let yosys = tools::yosys()?;
     println!("yosys {}", yosys.display());
+    // The models of projects' tests need it, and any other serves them as well.
+    match tools::numpy() {
+        Ok(numpy) => println!("numpy {} (a folder for PYTHONPATH)", numpy.display()),
+        Err(error) => eprintln!("note: {error:#}"),
+    }
     if all {
         println!("nextpnr {}", tools::nextpnr(&yosys)?.display());
         println!("{}", tools::prover()?.version);

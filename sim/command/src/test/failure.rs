@@ -1,0 +1,84 @@
+//! Why a test failed.
+
+use serde::Serialize;
+use shef_card::check::Report;
+use shef_console::CliError;
+
+/// What a failure is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// The accelerator broke a rule of the protocol.
+    Rule,
+    /// A result is not the expected one.
+    Result,
+    /// The job did not end.
+    Limit,
+    /// An access or a session failed.
+    Error,
+    /// The model failed.
+    Model,
+    /// The accelerator or the owner received something that an attacker changed.
+    Attack,
+    /// A session depends on the one before it.
+    Residue,
+}
+
+/// The first byte of a result that is not the expected one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// Region, or register.
+    pub of: String,
+    /// Offset in the region.
+    pub offset: u64,
+    /// Expected value.
+    pub expected: u32,
+    /// Its value.
+    pub found: u32,
+}
+
+/// Why a test failed.
+#[derive(Debug, Clone, Serialize)]
+pub struct Failure {
+    /// What it is about.
+    pub kind: Kind,
+    /// Stable code, if another part of the project found it.
+    pub code: Option<String>,
+    /// What happened, with the values.
+    pub message: String,
+    /// Further lines.
+    pub details: Vec<String>,
+    /// Of a result, the first difference.
+    pub difference: Option<Difference>,
+    /// Broken rules.
+    pub rules: Vec<Report>,
+}
+
+impl Failure {
+    /// A failure with this message.
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            code: None,
+            message: message.into(),
+            details: Vec::new(),
+            difference: None,
+            rules: Vec::new(),
+        }
+    }
+
+    /// All lines of it, for people.
+    pub fn lines(&self) -> Vec<String> {
+        let code = self.code.as_ref().map(|code| format!(" [{code}]")).unwrap_or_default();
+        let mut lines = vec![format!("{}{code}", self.message)];
+        lines.extend(self.details.iter().cloned());
+        lines
+    }
+}
+
+impl<E: Into<CliError>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let error: CliError = error.into();
+        Self { code: Some(error.code.to_string()), ..Self::new(Kind::Error, error.message) }
+    }
+}

@@ -1,0 +1,443 @@
+//! `shef test`: the tests of a project. Each test runs its job without a Shield, behind it, under
+//! attack, and after another session.
+
+mod attacks;
+mod case;
+mod drive;
+mod error;
+mod failure;
+mod phases;
+mod python;
+mod report;
+mod residue;
+mod rig;
+mod watch;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+
+use shef_card::Design;
+use shef_console::output::count;
+use shef_console::{CliError, Exit, Output, file, hex, shell};
+use shef_project::Jobs;
+
+use case::{Case, Subject};
+pub use error::TestError;
+use failure::Failure;
+use phases::{Passed, Phase};
+use report::{PhaseReport, Report};
+
+/// Seeds of a phase behind the Shield.
+const SHIELDED_SEEDS: u64 = 1;
+/// Time between two looks at the files of a project.
+const LOOK: Duration = Duration::from_millis(300);
+
+/// Flags of `shef test`.
+#[derive(clap::Args)]
+pub struct TestArgs {
+    /// Folder of the project
+    #[arg(value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+    /// Run tests whose names contain this text
+    #[arg(short = 'k', value_name = "FILTER")]
+    filter: Option<String>,
+    /// Phases run side by side; by default one for each processor
+    #[arg(short, long, value_name = "N")]
+    jobs: Option<usize>,
+    /// The first seed; without --seeds, the only one
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
+    /// Number of seeds in every phase
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    seeds: Option<u64>,
+    /// Run one phase only
+    #[arg(long, value_enum, value_name = "PHASE")]
+    only: Option<Phase>,
+    /// Write the results to this file, in JUnit's format
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Run again when a file of the project changes, until the program is interrupted
+    #[arg(long)]
+    watch: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// No test ran, a test failed, a design that does not build, and errors of the file system.
+pub fn run(output: &Output, args: &TestArgs) -> Result<Exit, CliError> {
+    if !args.watch {
+        let report = test(output, args)?;
+        return verdict(&report).map(|()| Exit::Done);
+    }
+    if output.json() {
+        let what = "--watch prints more than one document: leave --json";
+        return Err(CliError::new("SHEF-CLI-001", what));
+    }
+    // The report, if it is in the folder, is written by every run.
+    let report = args.junit.as_deref();
+    loop {
+        let files = watch::files(&args.dir, report);
+        if let Err(error) = test(output, args).and_then(|report| verdict(&report)) {
+            output.error(&error);
+        }
+        output.line("waiting for a change")?;
+        while watch::files(&args.dir, report) == files {
+            output.wait(LOOK);
+            if output.is_closed() {
+                return Ok(Exit::Done);
+            }
+        }
+        output.line("")?;
+    }
+}
+
+/// The error of tests that failed.
+fn verdict(report: &Report) -> Result<(), CliError> {
+    let failed: Vec<&PhaseReport> = report.phases.iter().filter(|phase| !phase.passed).collect();
+    if failed.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<String> =
+        failed.iter().map(|phase| format!("{} {}", phase.test, phase.phase.name())).collect();
+    let (failed, all, names) = (failed.len(), report.phases.len(), names.join(", "));
+    Err(TestError::Failed { failed, all, names }.into())
+}
+
+/// Runs the tests once, and prints their results.
+fn test(output: &Output, args: &TestArgs) -> Result<Report, CliError> {
+    let begin = Instant::now();
+    let design = Design::project(&args.dir).map_err(shef_lab::probe::card)?;
+    file::are_inputs(&args.dir);
+    let jobs = Jobs::read(&args.dir, design.config()).map_err(shef_lab::probe::card)?;
+    let subjects = selected(&jobs, &design, args)?;
+    output.line(format_args!(
+        "{}, design {}",
+        output.heading(design.name()),
+        hex::encode(&design.digest()[..4])
+    ))?;
+    let plan = Plan::new(&subjects, args)?;
+    let phases = plan.run(output, args, &design)?;
+    let report = Report {
+        project: design.name().to_owned(),
+        design_digest: hex::encode(&design.digest()),
+        passed: phases.iter().all(|phase| phase.passed),
+        phases,
+        ms: ms(begin.elapsed()),
+    };
+    let passed = report.phases.iter().filter(|phase| phase.passed).count();
+    output.line(format_args!(
+        "{passed} of {} of {} passed; {:.1} s",
+        count(report.phases.len() as u64, "phase"),
+        count(subjects.len() as u64, "test"),
+        begin.elapsed().as_secs_f64()
+    ))?;
+    output.document(&report)?;
+    if let Some(path) = &args.junit {
+        file::write(path, report::junit(&report))?;
+    }
+    Ok(report)
+}
+
+fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The tests that the flags select.
+fn selected<'p>(
+    jobs: &'p Jobs,
+    design: &'p Design,
+    args: &TestArgs,
+) -> Result<Vec<Subject<'p>>, CliError> {
+    let filter = args.filter.as_deref().unwrap_or_default();
+    let tests = jobs.tests.iter().filter(|(name, _)| name.contains(filter));
+    let subject = |(name, test): (&'p String, &'p shef_project::Test)| {
+        let (registers, config) = (&jobs.registers, design.config());
+        let job = jobs.jobs.get(&test.job)?;
+        Some(Subject { name, test, job, registers, config })
+    };
+    let subjects: Vec<Subject<'p>> = tests.filter_map(subject).collect();
+    if subjects.is_empty() {
+        let names: Vec<&str> = jobs.tests.keys().map(String::as_str).collect();
+        let what = if names.is_empty() {
+            format!("{} has no [tests.NAME] in shef.toml", args.dir.display())
+        } else {
+            format!("no test has {filter:?} in its name; there are {}", names.join(", "))
+        };
+        return Err(TestError::NoTest { what }.into());
+    }
+    Ok(subjects)
+}
+
+/// A phase of a test with a seed.
+#[derive(Clone, Copy)]
+struct Step {
+    /// Index of the phase in the plan.
+    phase: usize,
+    /// Index of the case.
+    case: usize,
+}
+
+/// Everything that runs.
+struct Plan<'p> {
+    /// All tests with all seeds.
+    cases: Vec<Case<'p>>,
+    /// Phases of all tests, with the cases of each.
+    phases: Vec<(Phase, Vec<usize>)>,
+    /// Tests whose model failed.
+    failed: BTreeMap<&'p str, Failure>,
+}
+
+/// The result of a step, unless it could not be tried.
+type Tried = Result<Result<Passed, Failure>, CliError>;
+
+/// What a worker says.
+enum Event {
+    /// A long step of a build begins.
+    Builds(String),
+    /// A step is over; without a result if its phase had failed before it began.
+    Over { step: Step, result: Option<Tried>, time: Duration },
+}
+
+/// The state of a phase while its seeds run.
+#[derive(Default)]
+struct Progress {
+    left: usize,
+    time: Duration,
+    seeds: Vec<u64>,
+    passed: Option<(u64, Passed)>,
+    /// The lowest seed that failed.
+    failed: Option<(u64, Failure)>,
+}
+
+impl<'p> Plan<'p> {
+    /// Reads data, and calls the models.
+    fn new(subjects: &[Subject<'p>], args: &TestArgs) -> Result<Self, CliError> {
+        let mut plan = Self { cases: Vec::new(), phases: Vec::new(), failed: BTreeMap::new() };
+        for subject in subjects {
+            let first = args.seed.unwrap_or(1);
+            let only = args.seed.map(|_| 1);
+            let seeds = args.seeds.or(only).unwrap_or_else(|| subject.test.seeds.into());
+            let from = plan.cases.len();
+            for seed in (0..seeds).map(|k| first.wrapping_add(k)) {
+                plan.cases.push(Case::new(*subject, seed)?);
+            }
+            if let Some(model) = &subject.test.model
+                && let Err(failure) = python::add(model, &mut plan.cases[from..])?
+            {
+                plan.failed.insert(subject.name, failure);
+            }
+            for phase in Phase::ALL.into_iter().filter(|one| args.only.is_none_or(|it| it == *one))
+            {
+                let no_memory = subject.job.inputs.is_empty() && subject.job.outputs.is_empty();
+                if phase == Phase::Attacks && no_memory {
+                    continue;
+                }
+                let count = match phase {
+                    Phase::Bare => seeds,
+                    _ => args.seeds.unwrap_or(SHIELDED_SEEDS).min(seeds),
+                };
+                let cases = (from..plan.cases.len()).take(count as usize).collect();
+                plan.phases.push((phase, cases));
+            }
+        }
+        if plan.phases.is_empty() {
+            let what = "the selected tests have nothing in card memory to attack".to_owned();
+            return Err(TestError::NoTest { what }.into());
+        }
+        Ok(plan)
+    }
+
+    /// The steps in the order in which they begin. The first one behind a Shield begins first, while
+    /// those without one run beside its build.
+    fn steps(&self, workers: usize) -> VecDeque<Step> {
+        let mut steps: Vec<Step> = Vec::new();
+        for (phase, (_, cases)) in self.phases.iter().enumerate() {
+            if !self.failed.contains_key(self.cases[cases[0]].subject.name) {
+                steps.extend(cases.iter().map(|case| Step { phase, case: *case }));
+            }
+        }
+        steps.sort_by_key(|step| self.phases[step.phase].0);
+        if workers > 1
+            && let Some(first) =
+                steps.iter().position(|step| self.phases[step.phase].0 != Phase::Bare)
+        {
+            steps[..=first].rotate_right(1);
+        }
+        steps.into()
+    }
+
+    /// Runs all steps, and prints each phase when it is over.
+    fn run(
+        &self,
+        output: &Output,
+        args: &TestArgs,
+        design: &Design,
+    ) -> Result<Vec<PhaseReport>, CliError> {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let workers = args.jobs.unwrap_or(processors).max(1);
+        let steps = self.steps(workers);
+        let mut progress: Vec<Progress> = Vec::new();
+        progress.resize_with(self.phases.len(), Progress::default);
+        steps.iter().for_each(|step| progress[step.phase].left += 1);
+        let mut reports: Vec<Option<PhaseReport>> = Vec::new();
+        reports.resize_with(self.phases.len(), || None);
+        // Tests whose model failed did not run.
+        for (number, (_, cases)) in self.phases.iter().enumerate() {
+            let case = &self.cases[cases[0]];
+            if let Some(failure) = self.failed.get(case.subject.name) {
+                progress[number].failed = Some((case.seed, failure.clone()));
+                let report = self.report(number, std::mem::take(&mut progress[number]), &args.dir);
+                print(output, &report)?;
+                reports[number] = Some(report);
+            }
+        }
+        let (queue, stop) = (Mutex::new(steps), AtomicBool::new(false));
+        // The first phase to fail with a seed needs no further seeds.
+        let over: Vec<AtomicBool> = self.phases.iter().map(|_| AtomicBool::new(false)).collect();
+        let (to, from) = mpsc::channel::<Event>();
+        let spinner = output.spinner("tests");
+        let error = std::thread::scope(|scope| {
+            for _ in 0..workers {
+                let to = to.clone();
+                let (queue, stop, over) = (&queue, &stop, &over);
+                scope.spawn(move || {
+                    loop {
+                        let step =
+                            queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+                        let Some(step) = step.filter(|_| !stop.load(Ordering::Relaxed)) else {
+                            break;
+                        };
+                        let begin = Instant::now();
+                        let result = if over[step.phase].load(Ordering::Relaxed) {
+                            None
+                        } else {
+                            let mut say =
+                                |text: &str| drop(to.send(Event::Builds(text.to_owned())));
+                            let (phase, case) = (self.phases[step.phase].0, &self.cases[step.case]);
+                            Some(phases::run(phase, design, case, &mut say))
+                        };
+                        match &result {
+                            Some(Ok(Err(_))) => over[step.phase].store(true, Ordering::Relaxed),
+                            Some(Err(_)) => stop.store(true, Ordering::Relaxed),
+                            _ => {}
+                        }
+                        let _ = to.send(Event::Over { step, result, time: begin.elapsed() });
+                    }
+                });
+            }
+            drop(to);
+            for event in from {
+                let (step, result, time) = match event {
+                    Event::Builds(text) => {
+                        spinner.message(&text);
+                        continue;
+                    }
+                    Event::Over { step, result, time } => (step, result, time),
+                };
+                let seed = self.cases[step.case].seed;
+                let state = &mut progress[step.phase];
+                state.left -= 1;
+                state.time += time;
+                state.seeds.extend(result.as_ref().map(|_| seed));
+                match result {
+                    None => {}
+                    Some(Err(error)) => return Some(error),
+                    Some(Ok(Ok(passed))) => {
+                        if state.passed.as_ref().is_none_or(|(first, _)| seed < *first) {
+                            state.passed = Some((seed, passed));
+                        }
+                    }
+                    Some(Ok(Err(failure))) => {
+                        if state.failed.as_ref().is_none_or(|(first, _)| seed < *first) {
+                            state.failed = Some((seed, failure));
+                        }
+                    }
+                }
+                if state.left == 0 {
+                    let report = self.report(step.phase, std::mem::take(state), &args.dir);
+                    if let Err(error) = print(output, &report) {
+                        stop.store(true, Ordering::Relaxed);
+                        return Some(error);
+                    }
+                    reports[step.phase] = Some(report);
+                }
+            }
+            None
+        });
+        drop(spinner);
+        match error {
+            Some(error) => Err(error),
+            None => Ok(reports.into_iter().flatten().collect()),
+        }
+    }
+
+    fn report(&self, number: usize, state: Progress, dir: &Path) -> PhaseReport {
+        let (phase, cases) = &self.phases[number];
+        let test = self.cases[cases[0]].subject.name;
+        let mut seeds = state.seeds;
+        seeds.sort_unstable();
+        let (cycles, attacks) =
+            state.passed.map(|(_, passed)| (passed.cycles, passed.attacks)).unwrap_or_default();
+        let (seed, failure) = state.failed.map_or((None, None), |(seed, f)| (Some(seed), Some(f)));
+        let replay = seed.map(|seed| {
+            let dir = shell::word(dir);
+            format!("shef test {dir} -k {test} --seed {seed} --only {}", phase.name())
+        });
+        PhaseReport {
+            test: test.to_owned(),
+            phase: *phase,
+            passed: failure.is_none(),
+            seeds,
+            cycles,
+            attacks,
+            ms: ms(state.time),
+            seed,
+            failure,
+            replay,
+        }
+    }
+}
+
+/// Prints a phase.
+fn print(output: &Output, report: &PhaseReport) -> Result<(), CliError> {
+    let mark = if report.passed { output.good("ok  ") } else { output.bad("FAIL") };
+    let seeds = match report.seeds.as_slice() {
+        [] => String::new(),
+        [seed] => format!("seed {seed}"),
+        seeds => count(seeds.len() as u64, "seed"),
+    };
+    let mut notes = Vec::new();
+    if let (Some(cycles), true) = (report.cycles, report.passed) {
+        notes.push(count(cycles, "cycle"));
+    }
+    if !report.attacks.is_empty() {
+        let refused = report.attacks.iter().filter(|attack| attack.code.is_some()).count();
+        notes.push(format!("{refused} of {} refused", count(report.attacks.len() as u64, "attack")));
+        let unread = report.attacks.len() - refused;
+        if unread > 0 {
+            notes.push(format!("{unread} changed what the job does not read"));
+        }
+    }
+    let seed = report.seed.map(|seed| format!("seed {seed}"));
+    output.line(format_args!(
+        "{mark} {:<16} {:<9} {:<8} {:>6.1} s  {}",
+        report.test,
+        report.phase.name(),
+        seed.unwrap_or(seeds),
+        report.ms as f64 / 1000.0,
+        notes.join(", ")
+    ))?;
+    for attack in &report.attacks {
+        let code = attack.code.as_deref().unwrap_or("not read");
+        output.detail(format_args!("     {} on {}: {code}", attack.attack, attack.region));
+    }
+    let lines = report.failure.iter().flat_map(Failure::lines);
+    for line in lines.chain(report.replay.iter().map(|replay| format!("again: {replay}"))) {
+        output.line(format_args!("     {line}"))?;
+    }
+    Ok(())
+}

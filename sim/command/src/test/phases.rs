@@ -1,0 +1,127 @@
+//! The phases of a test: without a Shield, and behind it.
+
+use serde::Serialize;
+use shef_card::{BareCard, Design};
+use shef_console::CliError;
+use shef_lab::probe::card;
+
+use super::case::{Case, Results};
+use super::drive::{self, Shielded, obeys};
+use super::failure::Failure;
+use super::rig::{Rig, timing};
+use super::{attacks, residue};
+
+/// A phase of a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// The accelerator without a Shield, with many timings of its memory
+    Bare,
+    /// Behind the Shield, from attestation to the close record
+    Shielded,
+    /// Attacks on its regions in card memory
+    Attacks,
+    /// What a session leaves for the next one
+    Residue,
+}
+
+impl Phase {
+    /// All phases, in their order.
+    pub const ALL: [Self; 4] = [Self::Bare, Self::Shielded, Self::Attacks, Self::Residue];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bare => "bare",
+            Self::Shielded => "shielded",
+            Self::Attacks => "attacks",
+            Self::Residue => "residue",
+        }
+    }
+}
+
+/// What a phase found with one seed.
+#[derive(Debug, Default)]
+pub struct Passed {
+    /// Cycles of the job, from its start on.
+    pub cycles: Option<u64>,
+    /// The attacks, each with its outcome.
+    pub attacks: Vec<attacks::Attacked>,
+}
+
+/// Runs a phase of a test with one seed.
+///
+/// # Errors
+/// Errors that prevent it from being tried: a design that does not build. The inner error is that of
+/// the test.
+pub fn run(
+    phase: Phase,
+    design: &Design,
+    case: &Case<'_>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Result<Passed, Failure>, CliError> {
+    match phase {
+        Phase::Bare => {
+            let made = BareCard::new(design, &timing(case.seed), progress).map_err(card)?;
+            Ok(bare(made, case))
+        }
+        Phase::Shielded => {
+            let mut rig = Rig::new(design, timing(case.seed), case.seed, progress)?;
+            Ok(shielded(&mut rig, case))
+        }
+        Phase::Attacks => {
+            let mut rig = Rig::new(design, timing(case.seed), case.seed, progress)?;
+            Ok(attacks::all(&mut rig, case).map(|attacks| Passed { attacks, cycles: None }))
+        }
+        Phase::Residue => residue::run(design, case, progress),
+    }
+}
+
+fn done(case: &Case<'_>) -> Option<shef_card::check::DoneRegister> {
+    case.subject.job.done.map(drive::done_register)
+}
+
+/// The accelerator's result, without a Shield.
+fn bare(mut bare: BareCard, case: &Case<'_>) -> Result<Passed, Failure> {
+    let config = case.subject.config;
+    bare.check(done(case)).map_err(card)?;
+    for (name, data) in &case.inputs {
+        let base = config.region_by_name(name).map_or(0, |region| region.base);
+        bare.mem_write(base, data);
+    }
+    let ran = drive::run(&mut bare, case.subject, &case.writes()?);
+    let mut results = Results::default();
+    if ran.is_ok() {
+        for offset in &case.subject.job.reads {
+            results.registers.insert(*offset, bare.reg_read(*offset).map_err(card)?);
+        }
+    }
+    // A broken rule comes first: it may be the cause of all else.
+    obeys(bare.checked())?;
+    let cycles = ran?;
+    for output in &case.subject.job.outputs {
+        let base = config.region_by_name(&output.region).map_or(0, |region| region.base);
+        let mut bytes = vec![0; output.bytes as usize];
+        bare.mem_read(base, &mut bytes);
+        results.regions.insert(output.region.clone(), bytes);
+    }
+    case.compare(&results)?;
+    Ok(Passed { cycles: Some(cycles), ..Passed::default() })
+}
+
+/// A whole session.
+fn shielded(rig: &mut Rig, case: &Case<'_>) -> Result<Passed, Failure> {
+    let Rig { world, host, card: probe, .. } = rig;
+    probe.check(done(case)).map_err(card)?;
+    let mut session = world.session(host)?;
+    let mut shielded = Shielded { session: &mut session, card: probe };
+    shielded.upload(&case.inputs)?;
+    let ran = shielded.job(case, &case.writes()?);
+    obeys(probe.checked())?;
+    let (results, cycles) = ran?;
+    let closed = session.close()?;
+    closed.verify_record(&host.close_record()?)?;
+    obeys(probe.checked())?;
+    case.compare(&results)?;
+    Ok(Passed { cycles: Some(cycles), ..Passed::default() })
+}

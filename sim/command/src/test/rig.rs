@@ -1,0 +1,52 @@
+//! A card with a project's design, and all parties.
+
+use shef_card::{CardOptions, CardProbe, Design, Engine, RtlOptions, SimKernel};
+use shef_console::CliError;
+use shef_console::file::TempFolder;
+use shef_lab::probe::Location;
+use shef_lab::world::{Cards, Plan, World};
+
+/// A card with a project's design and a native Security Kernel, and all parties.
+pub struct Rig {
+    /// The parties.
+    pub world: World,
+    /// The host with the card.
+    pub host: shef::Host,
+    /// Observation of the card.
+    pub card: CardProbe,
+    _keys: TempFolder,
+}
+
+/// The memory's timing for a seed: every seed has another latency, and its own stalls.
+// The one place that chooses the timing of a test.
+pub fn timing(seed: u64) -> RtlOptions {
+    const LATENCIES: [u64; 4] = [20, 1, 100, 40];
+    let latency = LATENCIES[(seed % 4) as usize];
+    RtlOptions { memory_latency: Some(latency), stalls: Some(seed), ..RtlOptions::default() }
+}
+
+impl Rig {
+    /// Builds the design, or takes it from the cache, and starts a card with this timing. The seed
+    /// decides everything else that is random: keys, and the card's randomness.
+    ///
+    /// # Errors
+    /// Build errors.
+    pub fn new(
+        design: &Design,
+        timing: RtlOptions,
+        seed: u64,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Self, CliError> {
+        let keys = TempFolder::new()?;
+        let options = RtlOptions { kernel: SimKernel::Native, ..timing };
+        let cards = Cards::Made(CardOptions::new(Engine::Rtl(options), design.clone()));
+        let plan = Plan { cards, seed: Some(seed), name: "test".to_owned(), service: None };
+        let mut world = World::new(keys.path(), plan)?;
+        let (host, probe) = world.card(progress)?;
+        let Location::InProcess(card) = probe.location() else {
+            return Err(CliError::internal("the card is in another process"));
+        };
+        let card = card.clone();
+        Ok(Self { world, host, card, _keys: keys })
+    }
+}
