@@ -29,8 +29,7 @@ impl Project {
     fn new(template: &str) -> Self {
         let temp = tempfile::tempdir().unwrap();
         let dir = temp.path().join("mine");
-        let made =
-            shef_sim(&["new", "--template", template]).arg(&dir).output().unwrap();
+        let made = shef_sim(&["new", "--template", template]).arg(&dir).output().unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         Self { _temp: temp, dir }
     }
@@ -120,9 +119,8 @@ fn error_code(output: &Output) -> String {
 }
 
 fn phases(report: &Value) -> Vec<(String, bool)> {
-    let phase = |phase: &Value| {
-        (phase["phase"].as_str().unwrap().to_owned(), phase["passed"] == true)
-    };
+    let phase =
+        |phase: &Value| (phase["phase"].as_str().unwrap().to_owned(), phase["passed"] == true);
     report["phases"].as_array().unwrap().iter().map(phase).collect()
 }
 
@@ -226,7 +224,11 @@ fn a_wrong_result_is_shown_with_its_first_byte() {
 #[test]
 fn a_job_that_does_not_end_is_ended() {
     let project = Project::new("stream");
-    project.change("shef.toml", "done = \"status:1=1\"", "done = \"status:5=1\"\nstall_cycles = 3000");
+    project.change(
+        "shef.toml",
+        "done = \"status:1=1\"",
+        "done = \"status:5=1\"\nstall_cycles = 3000",
+    );
     let failed = project.fails_twice(&["--only", "bare", "--seed", "1"]);
     assert_eq!(failed["failure"]["kind"], "limit", "{failed}");
     let message = failed["failure"]["message"].as_str().unwrap();

@@ -78,9 +78,9 @@ pub fn all(rig: &mut Rig, case: &Case<'_>) -> Result<Vec<Attacked>, Failure> {
     }
     for output in &case.subject.job.outputs {
         let region = region(&output.region)?;
-        let ways = OUTPUTS.iter().filter(|(how, _)| {
-            *how != Output::Swap || output.bytes > u64::from(region.chunk)
-        });
+        let ways = OUTPUTS
+            .iter()
+            .filter(|(how, _)| *how != Output::Swap || output.bytes > u64::from(region.chunk));
         for (how, attack) in ways {
             let code = on_output(rig, case, &region, output.bytes as usize, *how)
                 .map_err(|f| named(f, attack, &region.name))?;

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use shef_console::{CliError, file};
-use shef_proto::config::Config;
-use shef_proto::entropy::{Entropy, SeededEntropy};
 use shef_project::{Data, Expect, Job, Registers, Test};
+use shef_proto::config::Config;
 
 use super::error::TestError;
 use super::failure::{Difference, Failure, Kind};
@@ -48,13 +47,6 @@ pub struct Case<'p> {
     pub expected: Vec<(String, Results)>,
 }
 
-/// Random bytes for a region.
-pub fn random(seed: u64, region: &str, bytes: usize) -> Vec<u8> {
-    let mut data = vec![0; bytes];
-    SeededEntropy::new(seed, &format!("input/{region}")).fill(&mut data);
-    data
-}
-
 impl<'p> Case<'p> {
     /// Reads the files of a test. The results of its model are added later.
     ///
@@ -72,7 +64,7 @@ impl<'p> Case<'p> {
             let region = &input.region;
             let size = config.region_by_name(region).map_or(0, |region| region.size);
             let bytes = match &input.data {
-                Data::Random(bytes) => random(seed, region, *bytes as usize),
+                Data::Random(bytes) => shef_project::random(seed, region, *bytes as usize),
                 Data::File(path) => {
                     let bytes = file::read(path, size)?;
                     if bytes.is_empty() {
@@ -129,9 +121,8 @@ impl<'p> Case<'p> {
                 let found = results.registers.get(offset).copied().unwrap_or_default();
                 if found != *value {
                     let of = self.subject.registers.name(*offset);
-                    let message = format!(
-                        "register {of}: expected {value:#x}, found {found:#x} ({source})"
-                    );
+                    let message =
+                        format!("register {of}: expected {value:#x}, found {found:#x} ({source})");
                     let difference = Difference { of, offset: 0, expected: *value, found };
                     let difference = Some(difference);
                     return Err(Failure { difference, ..Failure::new(Kind::Result, message) });
@@ -148,12 +139,7 @@ impl<'p> Case<'p> {
     }
 }
 
-fn first_difference(
-    region: &str,
-    expected: &[u8],
-    found: &[u8],
-    source: &str,
-) -> Option<Failure> {
+fn first_difference(region: &str, expected: &[u8], found: &[u8], source: &str) -> Option<Failure> {
     let differs = |(one, other): (&u8, &u8)| one != other;
     let at = expected.iter().zip(found).position(differs)?;
     let all = expected.iter().zip(found).filter(|(one, other)| one != other).count();

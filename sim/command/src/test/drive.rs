@@ -104,8 +104,8 @@ pub fn obeys(checked: Checked) -> Result<(), Failure> {
     if more > 0 {
         details.push(format!("and {more} more"));
     }
-    let failure = Failure::new(Kind::Rule, first.to_string());
-    Err(Failure { details, rules: checked.reports, ..failure })
+    let failure = Failure::new(Kind::Rule, first.to_string()).at(first.cycle);
+    Err(Failure { rule: first.rule.clone(), details, rules: checked.reports, ..failure })
 }
 
 impl Target for BareCard {

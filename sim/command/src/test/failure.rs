@@ -24,6 +24,21 @@ pub enum Kind {
     Residue,
 }
 
+impl Kind {
+    /// The rule that a failure of this kind breaks, unless the protocol checker names one.
+    fn rule(self) -> &'static str {
+        match self {
+            Self::Rule => "SHEF_PROTOCOL",
+            Self::Result => "SHEF_RESULT",
+            Self::Limit => "SHEF_NO_PROGRESS",
+            Self::Error => "SHEF_SESSION",
+            Self::Model => "SHEF_MODEL",
+            Self::Attack => "SHEF_ATTACK",
+            Self::Residue => "SHEF_RESIDUE",
+        }
+    }
+}
+
 /// The first byte of a result that is not the expected one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
@@ -42,6 +57,12 @@ pub struct Difference {
 pub struct Failure {
     /// What it is about.
     pub kind: Kind,
+    /// The broken rule: that of the protocol checker, or one with `SHEF_` for another kind.
+    pub rule: String,
+    /// Cycle of the simulation at which it was noticed.
+    pub cycle: Option<u64>,
+    /// Of a broken rule, whether the results are right all the same.
+    pub results_right: Option<bool>,
     /// Stable code, if another part of the project found it.
     pub code: Option<String>,
     /// What happened, with the values.
@@ -59,12 +80,20 @@ impl Failure {
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
         Self {
             kind,
+            rule: kind.rule().to_owned(),
+            cycle: None,
+            results_right: None,
             code: None,
             message: message.into(),
             details: Vec::new(),
             difference: None,
             rules: Vec::new(),
         }
+    }
+
+    /// The failure with the cycle at which it was noticed, unless it has one.
+    pub fn at(self, cycle: u64) -> Self {
+        Self { cycle: self.cycle.or(Some(cycle)), ..self }
     }
 
     /// All lines of it, for people.

@@ -306,8 +306,7 @@ impl<'p> Plan<'p> {
                 let (queue, stop, over) = (&queue, &stop, &over);
                 scope.spawn(move || {
                     loop {
-                        let step =
-                            queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+                        let step = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
                         let Some(step) = step.filter(|_| !stop.load(Ordering::Relaxed)) else {
                             break;
                         };
@@ -416,7 +415,8 @@ fn print(output: &Output, report: &PhaseReport) -> Result<(), CliError> {
     }
     if !report.attacks.is_empty() {
         let refused = report.attacks.iter().filter(|attack| attack.code.is_some()).count();
-        notes.push(format!("{refused} of {} refused", count(report.attacks.len() as u64, "attack")));
+        notes
+            .push(format!("{refused} of {} refused", count(report.attacks.len() as u64, "attack")));
         let unread = report.attacks.len() - refused;
         if unread > 0 {
             notes.push(format!("{unread} changed what the job does not read"));

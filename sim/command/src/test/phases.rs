@@ -82,42 +82,55 @@ fn done(case: &Case<'_>) -> Option<shef_card::check::DoneRegister> {
 }
 
 /// The accelerator's result, without a Shield.
-fn bare(mut bare: BareCard, case: &Case<'_>) -> Result<Passed, Failure> {
+fn bare(mut card: BareCard, case: &Case<'_>) -> Result<Passed, Failure> {
+    bare_job(&mut card, case).map_err(|failure| failure.at(card.cycles()))
+}
+
+fn bare_job(bare: &mut BareCard, case: &Case<'_>) -> Result<Passed, Failure> {
     let config = case.subject.config;
     bare.check(done(case)).map_err(card)?;
     for (name, data) in &case.inputs {
         let base = config.region_by_name(name).map_or(0, |region| region.base);
         bare.mem_write(base, data);
     }
-    let ran = drive::run(&mut bare, case.subject, &case.writes()?);
+    let ran = drive::run(bare, case.subject, &case.writes()?);
     let mut results = Results::default();
     if ran.is_ok() {
         for offset in &case.subject.job.reads {
             results.registers.insert(*offset, bare.reg_read(*offset).map_err(card)?);
         }
     }
-    // A broken rule comes first: it may be the cause of all else.
-    obeys(bare.checked())?;
-    let cycles = ran?;
     for output in &case.subject.job.outputs {
         let base = config.region_by_name(&output.region).map_or(0, |region| region.base);
         let mut bytes = vec![0; output.bytes as usize];
         bare.mem_read(base, &mut bytes);
         results.regions.insert(output.region.clone(), bytes);
     }
-    case.compare(&results)?;
+    let compared = case.compare(&results);
+    // A broken rule comes first: it may be the cause of all else.
+    let results_right = Some(ran.is_ok() && compared.is_ok());
+    obeys(bare.checked()).map_err(|failure| Failure { results_right, ..failure })?;
+    let cycles = ran?;
+    compared?;
     Ok(Passed { cycles: Some(cycles), ..Passed::default() })
 }
 
 /// A whole session.
 fn shielded(rig: &mut Rig, case: &Case<'_>) -> Result<Passed, Failure> {
+    let result = session(rig, case);
+    result.map_err(|failure| failure.at(rig.card.cycles().unwrap_or_default()))
+}
+
+fn session(rig: &mut Rig, case: &Case<'_>) -> Result<Passed, Failure> {
     let Rig { world, host, card: probe, .. } = rig;
     probe.check(done(case)).map_err(card)?;
     let mut session = world.session(host)?;
     let mut shielded = Shielded { session: &mut session, card: probe };
     shielded.upload(&case.inputs)?;
     let ran = shielded.job(case, &case.writes()?);
-    obeys(probe.checked())?;
+    let compared = ran.as_ref().map(|(results, _)| case.compare(results));
+    let results_right = Some(matches!(compared, Ok(Ok(()))));
+    obeys(probe.checked()).map_err(|failure| Failure { results_right, ..failure })?;
     let (results, cycles) = ran?;
     let closed = session.close()?;
     closed.verify_record(&host.close_record()?)?;

@@ -153,7 +153,8 @@ fn call(
     list: &Path,
 ) -> Result<Result<(), Failure>, CliError> {
     let missing = |what: String| TestError::Python { test: test.to_owned(), what };
-    let file = std::path::absolute(&model.file).map_err(|e| CliError::read_file(&model.file, &e))?;
+    let file =
+        std::path::absolute(&model.file).map_err(|e| CliError::read_file(&model.file, &e))?;
     let mut python = Command::new("python3");
     // -B: no cache in the user's folder.
     python.args(["-B", "-c", SCRIPT]).arg(&file).arg(&model.function).arg(list);

@@ -7,7 +7,7 @@ use shef_lab::probe::card;
 use shef_project::Value;
 use shef_proto::config::Mode;
 
-use super::case::{self, Case, Results};
+use super::case::{Case, Results};
 use super::drive::{Shielded, Target};
 use super::failure::{Failure, Kind};
 use super::phases::Passed;
@@ -30,6 +30,8 @@ struct Seen {
     registers: Vec<(String, String)>,
     results: Result<Results, String>,
     traced: Traced,
+    /// Cycle of its end.
+    cycle: u64,
 }
 
 /// The inputs of the case, or others of the same sizes. Without inputs, the values of registers are
@@ -38,14 +40,14 @@ fn secret(case: &Case<'_>, other: bool) -> Result<Secret, Failure> {
     let (mut inputs, mut writes) = (case.inputs.clone(), case.writes()?);
     if other {
         for (region, data) in &mut inputs {
-            *data = case::random(case.seed ^ OTHER, region, data.len());
+            *data = shef_project::random(case.seed ^ OTHER, region, data.len());
         }
         if inputs.is_empty() {
             let numbers = case.subject.job.registers.iter().zip(&mut writes);
             let numbers = numbers.filter(|(write, _)| matches!(write.value, Value::Number(_)));
             for (write, (_, value)) in numbers {
                 let name = format!("register {:#x}", write.offset);
-                let bytes = case::random(case.seed ^ OTHER, &name, 4);
+                let bytes = shef_project::random(case.seed ^ OTHER, &name, 4);
                 *value = bytes.iter().fold(0, |value, byte| value << 8 | u32::from(*byte));
             }
         }
@@ -76,7 +78,12 @@ pub fn run(
         }
     }
     let [one, two] = seen.as_slice() else { return Ok(Ok(Passed::default())) };
-    Ok(compare(one, two).map(|()| Passed::default()))
+    let found = compare(one, two).map_err(|failure| {
+        let right =
+            |seen: &Seen| seen.results.as_ref().is_ok_and(|results| case.compare(results).is_ok());
+        Failure { results_right: Some(right(one) && right(two)), ..failure.at(two.cycle) }
+    });
+    Ok(found.map(|()| Passed::default()))
 }
 
 /// A first session with a secret, and the second one.
@@ -109,15 +116,12 @@ fn sessions(rig: &mut Rig, case: &Case<'_>, secret: &Secret) -> Result<Seen, Fai
     let traced = probe.traced();
     closed?;
     let results = ran.map(|(results, _)| results).map_err(|failure| failure.message);
-    Ok(Seen { registers, results, traced })
+    let cycle = probe.cycles().unwrap_or_default();
+    Ok(Seen { registers, results, traced, cycle })
 }
 
 /// All registers with a name, and the others of the job.
-fn named(
-    shielded: &mut Shielded<'_, '_>,
-    case: &Case<'_>,
-    when: &str,
-) -> Vec<(String, String)> {
+fn named(shielded: &mut Shielded<'_, '_>, case: &Case<'_>, when: &str) -> Vec<(String, String)> {
     let subject = case.subject;
     let mut offsets: Vec<u32> = subject.registers.iter().map(|(_, offset)| offset).collect();
     offsets.extend(&subject.job.reads);
@@ -181,4 +185,3 @@ fn compare(one: &Seen, two: &Seen) -> Result<(), Failure> {
     }
     Ok(())
 }
-
