@@ -1,6 +1,7 @@
 //! `cargo xtask kit`: what a user with an own design does, with the programs as they are built.
 
 use crate::process::{self, Result};
+use crate::tools;
 
 /// Arguments of the command.
 #[derive(clap::Args)]
@@ -19,6 +20,8 @@ pub fn run(args: &Args) -> Result<()> {
         process::built(program)?;
     }
     let mut command = process::built("shef-kit")?;
+    // The models of the projects need it.
+    command.env("PYTHONPATH", tools::numpy()?);
     command.args(args.json.then_some("--json")).args(&args.parts);
     process::hand_over(&mut command)
 }
