@@ -16,6 +16,7 @@ use shef_proto::evidence::RootOfTrust;
 use shef_proto::hpke_suite::PublicKey;
 use shef_rtl::Library;
 use shef_rtl::check::{Checked, DoneRegister, Report};
+use shef_rtl::progress::Progress;
 use zeroize::Zeroizing;
 
 use crate::backend::Backend;
@@ -80,9 +81,12 @@ impl CardOptions {
                     kernel: options.kernel,
                     latency: options.memory_latency,
                     stalls: options.stalls,
+                    contents: options.contents,
                     seed: self.seed,
                     check: options.check,
                     wave: options.wave.clone(),
+                    wave_scope: options.wave_scope,
+                    wave_from: options.wave_from,
                 })
             }
         }
@@ -232,6 +236,20 @@ impl CardProbe {
     /// still returns it.
     pub fn on_report(&self, hook: impl FnMut(&Report) + Send + 'static) {
         self.backend.borrow_mut().on_report(Box::new(hook));
+    }
+
+    /// The bursts at the accelerator's ports, and who waits for whom.
+    ///
+    /// # Errors
+    /// [`CardError::Design`] for the functional model, which has no ports.
+    pub fn progress(&self) -> Result<Progress, CardError> {
+        self.backend.borrow().progress()
+    }
+
+    /// Calls `hook` when the accelerator's ports are [stuck](Progress::is_stuck) for this number of
+    /// cycles, once each time.
+    pub fn on_stuck(&self, cycles: u64, hook: impl FnMut(&Progress) + Send + 'static) {
+        self.backend.borrow_mut().on_stuck(cycles, Box::new(hook));
     }
 
     /// Clock cycles so far, if there is a clock.
