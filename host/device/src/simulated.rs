@@ -16,6 +16,16 @@ pub enum SimKernel {
     Native,
 }
 
+/// Signals in the waves of a simulated card.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum WaveScope {
+    /// All signals of the design and its simulation shell.
+    #[default]
+    All,
+    /// The accelerator: its ports, and what is below.
+    Accel,
+}
+
 /// Parameters of a simulated card around the RTL.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct SimParameters {
@@ -25,14 +35,21 @@ pub struct SimParameters {
     pub kernel: SimKernel,
     /// Cycles from a read request to its first beat.
     pub latency: Option<u64>,
-    /// Seed for random stalls of the memory; no stalls without one.
+    /// Seed for a memory with random stalls, latencies and order of responses; without one, it has
+    /// none of these.
     pub stalls: Option<u64>,
+    /// Seed for random contents of registers and memories at the start; zeros without one.
+    pub contents: Option<u64>,
     /// Seed for the card's randomness, which evidence reports; a tested source without one.
     pub seed: Option<u64>,
     /// Whether the protocol checker watches the accelerator's ports from the start.
     pub check: bool,
     /// File for waves (FST).
     pub wave: Option<PathBuf>,
+    /// Signals in the waves.
+    pub wave_scope: WaveScope,
+    /// Cycle at which the waves begin.
+    pub wave_from: u64,
 }
 
 /// One row of [`SimParameters::TABLE`].
@@ -59,6 +76,14 @@ fn path(value: &OsStr, what: &str) -> Result<Option<PathBuf>, String> {
     if value.is_empty() { Err(format!("expected {what}")) } else { Ok(Some(value.into())) }
 }
 
+fn scope(value: &OsStr) -> Result<WaveScope, String> {
+    match value.to_str() {
+        Some("all") => Ok(WaveScope::All),
+        Some("accel") => Ok(WaveScope::Accel),
+        _ => Err(format!("expected accel or all, found {value:?}")),
+    }
+}
+
 fn kernel(value: &OsStr) -> Result<SimKernel, String> {
     match value.to_str() {
         Some("firmware") => Ok(SimKernel::Firmware),
@@ -69,7 +94,7 @@ fn kernel(value: &OsStr) -> Result<SimKernel, String> {
 
 impl SimParameters {
     /// All parameters, in the order in which a URI prints them.
-    pub const TABLE: [SimParameter; 7] = [
+    pub const TABLE: [SimParameter; 10] = [
         SimParameter {
             name: "project",
             set: |to, value| path(value, "a folder").map(|value| to.project = value),
@@ -91,6 +116,11 @@ impl SimParameters {
             get: |of| of.stalls.map(|value| value.to_string().into()),
         },
         SimParameter {
+            name: "contents",
+            set: |to, value| number(value).map(|value| to.contents = value),
+            get: |of| of.contents.map(|value| value.to_string().into()),
+        },
+        SimParameter {
             name: "seed",
             set: |to, value| number(value).map(|value| to.seed = value),
             get: |of| of.seed.map(|value| value.to_string().into()),
@@ -104,6 +134,16 @@ impl SimParameters {
             name: "wave",
             set: |to, value| path(value, "a file").map(|value| to.wave = value),
             get: |of| of.wave.clone().map(Into::into),
+        },
+        SimParameter {
+            name: "wave-scope",
+            set: |to, value| scope(value).map(|value| to.wave_scope = value),
+            get: |of| (of.wave_scope == WaveScope::Accel).then(|| "accel".into()),
+        },
+        SimParameter {
+            name: "wave-from",
+            set: |to, value| number(value).map(|value| to.wave_from = value.unwrap_or_default()),
+            get: |of| (of.wave_from != 0).then(|| of.wave_from.to_string().into()),
         },
     ];
 
@@ -142,7 +182,11 @@ impl SimParameters {
             seen.push(name);
             (row.set)(&mut all, &decoded(value)?).map_err(|what| format!("{name}: {what}"))?;
         }
-        Ok(all)
+        let part = seen.iter().find(|name| name.starts_with("wave-"));
+        match part {
+            Some(part) if all.wave.is_none() => Err(format!("{part} needs wave=FILE")),
+            _ => Ok(all),
+        }
     }
 }
 

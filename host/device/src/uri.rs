@@ -301,8 +301,8 @@ mod tests {
     #[test]
     fn parameters_of_a_simulated_card_have_no_order() {
         for text in [
-            "sim:rtl?seed=3&wave=run.fst&check=1&kernel=native&project=%2ftmp/a%26b&stalls=7&latency=100",
-            "sim:rtl?latency=0100&project=/tmp/%61%26b&wave=run.fst&stalls=7&kernel=native&check=1&seed=3",
+            "sim:rtl?seed=3&contents=5&wave-from=900&wave=run.fst&check=1&wave-scope=accel&kernel=native&project=%2ftmp/a%26b&stalls=7&latency=100",
+            "sim:rtl?latency=0100&project=/tmp/%61%26b&wave=run.fst&wave-scope=accel&wave-from=900&stalls=7&contents=5&kernel=native&check=1&seed=3",
         ] {
             let Ok(Uri::SimRtl(parameters)) = text.parse() else { panic!("{text}") };
             let all = SimParameters {
@@ -310,14 +310,18 @@ mod tests {
                 kernel: crate::SimKernel::Native,
                 latency: Some(100),
                 stalls: Some(7),
+                contents: Some(5),
                 seed: Some(3),
                 check: true,
                 wave: Some("run.fst".into()),
+                wave_scope: crate::WaveScope::Accel,
+                wave_from: 900,
             };
             assert_eq!(parameters, all);
         }
         let error = "sim:rtl?latencies=3".parse::<Uri>().unwrap_err().to_string();
-        let known = "project, kernel, latency, stalls, seed, check, wave";
+        let known =
+            "project, kernel, latency, stalls, contents, seed, check, wave, wave-scope, wave-from";
         assert!(error.contains("\"latencies\"") && error.contains(known), "{error}");
     }
 
@@ -334,6 +338,8 @@ mod tests {
             ("sim:model?project=/x", "SHEF-DEV-002"),
             ("sim:rtl?project=", "SHEF-DEV-002"),
             ("sim:rtl?check", "SHEF-DEV-002"),
+            ("sim:rtl?wave-from=3", "SHEF-DEV-002"),
+            ("sim:rtl?wave=w&wave-scope=shield", "SHEF-DEV-002"),
             ("sim:rtl?check=yes", "SHEF-DEV-002"),
             ("sim:rtl?dir=/x", "SHEF-DEV-002"),
             ("sim:rtl?", "SHEF-DEV-002"),

@@ -2,7 +2,7 @@
 // its memory ports to memory.
 //
 // Flat AXI ports as in shef_sim_top; irq_req stays high from an interrupt of the accelerator until
-// irq_ack. The obs_* outputs count deliveries to the accelerator.
+// irq_ack. The obs_* outputs count deliveries to the accelerator; seen_*: handshakes of its ports.
 // chk_*: the protocol checker (shef_check).
 `include "shef_ports.svh"
 `include "shef_check_ports.svh"
@@ -18,6 +18,7 @@ module shef_bare_top
     output logic      irq_req,
     input  wire logic irq_ack,
     `SHEF_OBS_PORTS([N_ACC]),
+    `SHEF_SEEN_PORTS([N_ACC]),
     `SHEF_CHECK_PORTS
 );
   logic irq, irq_prev_q, irq_q;
@@ -37,7 +38,14 @@ module shef_bare_top
     assign `SHEF_AXI_REQ(mem, [p]) = mem_req[p];
     assign mem_rsp[p] = `SHEF_AXI_RSP(mem, [p]);
     `SHEF_OBS([p], mem_req[p], mem_rsp[p]);
+    `SHEF_SEEN([p], mem_req[p], mem_rsp[p], rst_n);
   end
+
+  axil_req_t reg_req;
+  axil_rsp_t reg_rsp;
+  assign reg_req = `SHEF_AXIL_REQ(ctl);
+  assign reg_rsp = `SHEF_AXIL_RSP(ctl);
+  `SHEF_SEEN_REG(reg_req, reg_rsp, rst_n);
 
   logic cleared;
   shef_accel u_accel (
@@ -92,7 +100,6 @@ module shef_bare_top
   end
   assign irq_req = irq_q;
 
-  `SHEF_CHECK(mem_req, mem_rsp, `SHEF_AXIL_REQ(ctl), `SHEF_AXIL_RSP(ctl), rst_n, irq, 1'b0, cleared,
-      chk_close, 1'b0, '0);
+  `SHEF_CHECK(mem_req, mem_rsp, reg_req, reg_rsp, rst_n, irq, 1'b0, cleared, chk_close, 1'b0, '0);
 endmodule
 `default_nettype wire

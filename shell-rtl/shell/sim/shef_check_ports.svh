@@ -1,4 +1,5 @@
-// Ports of a simulation shell for the protocol checker (shef_check), and their connections.
+// Ports of a simulation shell for the protocol checker (shef_check), and their connections; and the
+// handshakes of the accelerator's ports, for a bench to follow.
 //
 // chk_on: it watches. chk_close: it takes this cycle as the end of a job, at which `output` chunks
 // are closed. chk_done_*: the status register of a job. chk_report is a report_t of shef_check_pkg.
@@ -42,3 +43,28 @@
       core.acc_irq, core.acc_clear, core.acc_cleared, \
       chk_close || (core.u_shield.cmd_done && core.u_shield.set_cmd != SET_EPOCH), \
       core.u_shield.cmd_done && core.u_shield.set_cmd == SET_EPOCH, core.u_shield.region)
+
+// The handshakes of an accelerator: of memory port p as seen_*[p], of its registers as seenr_*.
+// flags, from bit 0: VALID and READY of AR, R, AW, W and B, then RLAST, and the accelerator's reset.
+`define SHEF_SEEN_PORTS(dim) \
+    output logic [11:0] seen_flags dim, \
+    output logic [7:0]  seen_rid dim, \
+    output logic [7:0]  seen_bid dim, \
+    output shef_pkg::axi_ax_t seen_ar dim, \
+    output shef_pkg::axi_ax_t seen_aw dim, \
+    output logic [11:0] seenr_flags, \
+    output logic [15:0] seenr_ar, \
+    output logic [15:0] seenr_aw
+`define SHEF_SEEN_FLAGS(req, rsp, last, rst) \
+    {rst, last, req.b_ready, rsp.b_valid, rsp.w_ready, req.w_valid, rsp.aw_ready, req.aw_valid, \
+     req.r_ready, rsp.r_valid, rsp.ar_ready, req.ar_valid}
+`define SHEF_SEEN(index, req, rsp, rst) \
+    assign seen_flags index = `SHEF_SEEN_FLAGS(req, rsp, rsp.r.last, rst); \
+    assign seen_rid index = rsp.r.id; \
+    assign seen_bid index = rsp.b.id; \
+    assign seen_ar index = req.ar; \
+    assign seen_aw index = req.aw
+`define SHEF_SEEN_REG(req, rsp, rst) \
+    assign seenr_flags = `SHEF_SEEN_FLAGS(req, rsp, 1'b1, rst); \
+    assign seenr_ar = req.ar_addr; \
+    assign seenr_aw = req.aw_addr

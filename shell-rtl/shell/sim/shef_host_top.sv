@@ -2,8 +2,8 @@
 //
 // ctl, krn, mem, irq, host and dma_irq as in shef_dma_core; mem_*[p] is memory port p. obs_*[p]
 // observe accelerator port p of the Shield (one pulse for each accepted read request and each
-// delivered beat); they are outputs only and there is no way in. chk_*: the protocol checker,
-// beside the core (shef_check).
+// delivered beat); they are outputs only and there is no way in. seen_*: handshakes of the
+// accelerator's ports. chk_*: the protocol checker, beside the core (shef_check).
 `include "shef_ports.svh"
 `include "shef_check_ports.svh"
 `default_nettype none
@@ -27,6 +27,7 @@ module shef_host_top
     output logic        irq_req,
     input  wire logic   irq_ack,
     `SHEF_OBS_PORTS([N_ACC]),
+    `SHEF_SEEN_PORTS([N_ACC]),
     `SHEF_CHECK_PORTS
 );
   axi_req_t [N_PORTS-1:0] mem_req;
@@ -61,7 +62,9 @@ module shef_host_top
 
   for (genvar p = 0; p < int'(N_ACC); p++) begin : g_obs
     `SHEF_OBS([p], u_core.u_core.acc_req[p], u_core.u_core.acc_rsp[p]);
+    `SHEF_SEEN([p], u_core.u_core.own_req[p], u_core.u_core.own_rsp[p], u_core.u_core.acc_rst_n);
   end
+  `SHEF_SEEN_REG(u_core.u_core.reg_req, u_core.u_core.reg_rsp, u_core.u_core.acc_rst_n);
 
   `SHEF_CHECK_CORE(u_core.u_core);
 endmodule

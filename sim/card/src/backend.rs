@@ -6,9 +6,13 @@ use std::ops::Range;
 use shef_model::SparseMemory;
 use shef_rtl::Traced;
 use shef_rtl::check::{Checked, DoneRegister, ReportHook};
+use shef_rtl::progress::Progress;
 
 use crate::CardError;
 use crate::host_port::HostPort;
+
+/// Receives the progress of an accelerator that is stuck.
+pub(crate) type StuckHook = Box<dyn FnMut(&Progress) + Send>;
 
 /// A Shield with an accelerator and its memory.
 ///
@@ -70,6 +74,12 @@ pub(crate) trait Backend {
     fn traced(&mut self) -> Traced;
     /// Beats at all ports so far: while it grows, the design makes progress.
     fn beats(&self) -> u64;
+    /// The bursts at the accelerator's ports, and who waits for whom.
+    fn progress(&self) -> Result<Progress, CardError>;
+    /// Calls `hook` when the accelerator's ports are stuck for this number of cycles.
+    fn on_stuck(&mut self, cycles: u64, hook: StuckHook) {
+        let _ = (cycles, hook);
+    }
     /// Makes memory answer reads of these addresses with a bus error.
     fn fail_reads(&mut self, range: Range<u64>);
 }

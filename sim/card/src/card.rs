@@ -15,6 +15,7 @@ use shef_proto::entropy::SeededEntropy;
 use shef_proto::evidence::RootOfTrust;
 use shef_proto::hpke_suite::PublicKey;
 use shef_rtl::check::{Checked, DoneRegister, Report};
+use shef_rtl::progress::Progress;
 use shef_rtl::{Library, Traced};
 use zeroize::Zeroizing;
 
@@ -80,9 +81,12 @@ impl CardOptions {
                     kernel: options.kernel,
                     latency: options.memory_latency,
                     stalls: options.stalls,
+                    contents: options.contents,
                     seed: self.seed,
                     check: options.check,
                     wave: options.wave.clone(),
+                    wave_scope: options.wave_scope,
+                    wave_from: options.wave_from,
                 })
             }
         }
@@ -250,6 +254,20 @@ impl CardProbe {
     /// Beats at all ports so far: while it grows, the design makes progress.
     pub fn beats(&self) -> u64 {
         self.backend.borrow().beats()
+    }
+
+    /// The bursts at the accelerator's ports, and who waits for whom.
+    ///
+    /// # Errors
+    /// [`CardError::Design`] for the functional model, which has no ports.
+    pub fn progress(&self) -> Result<Progress, CardError> {
+        self.backend.borrow().progress()
+    }
+
+    /// Calls `hook` when the accelerator's ports are [stuck](Progress::is_stuck) for this number of
+    /// cycles, once each time.
+    pub fn on_stuck(&self, cycles: u64, hook: impl FnMut(&Progress) + Send + 'static) {
+        self.backend.borrow_mut().on_stuck(cycles, Box::new(hook));
     }
 
     /// Clock cycles so far, if there is a clock.

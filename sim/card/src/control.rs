@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::CardError;
 use crate::check::{Checked, DoneRegister};
 use crate::link::LinkFault;
+use crate::progress::Progress;
 
 /// Maximum size of a request.
 pub(crate) const MAX_REQUEST: u64 = 64 << 10;
@@ -58,6 +59,8 @@ pub enum ControlRequest {
     Uncheck,
     /// Takes the checker's reports.
     Checked,
+    /// The bursts at the accelerator's ports, and who waits for whom.
+    Progress,
     /// The clock.
     Cycles,
     /// Enables or disables debug, which wipes the card and restarts it with another identity.
@@ -134,6 +137,8 @@ pub enum ControlResponse {
     },
     /// To [`ControlRequest::Checked`].
     Checked(Checked),
+    /// To [`ControlRequest::Progress`].
+    Progress(Progress),
     /// To [`ControlRequest::Cycles`].
     Cycles {
         /// Cycles so far, if there is a clock.
@@ -316,6 +321,17 @@ impl Control {
     pub fn checked(&mut self) -> Result<Checked, CardError> {
         match self.ask(&ControlRequest::Checked)? {
             ControlResponse::Checked(checked) => Ok(checked),
+            other => Err(self.bad(format!("unexpected answer {other:?}"))),
+        }
+    }
+
+    /// Like [`crate::CardProbe::progress`].
+    ///
+    /// # Errors
+    /// [`CardError::Control`].
+    pub fn progress(&mut self) -> Result<Progress, CardError> {
+        match self.ask(&ControlRequest::Progress)? {
+            ControlResponse::Progress(progress) => Ok(progress),
             other => Err(self.bad(format!("unexpected answer {other:?}"))),
         }
     }

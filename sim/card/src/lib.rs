@@ -27,11 +27,11 @@ pub use link::LinkFault;
 pub use platform::{KERNEL_SVN, kernel_digest, shell_digest};
 pub use rtl::{BareCard, RtlOptions};
 pub use serve::{ServeOptions, serve};
-pub use shef_device::{SimKernel, SimParameters};
+pub use shef_device::{SimKernel, SimParameters, WaveScope};
 pub use shef_project::{
     ACCELERATOR, Design, TARGET, digits_config as config, repo_root as repository,
 };
-pub use shef_rtl::{PortEvent, Traced, check};
+pub use shef_rtl::{PortEvent, Traced, check, progress};
 
 /// All codes of this crate.
 pub const CODES: &[shef_proto::code::Code] = CardError::CODES;

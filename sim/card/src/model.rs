@@ -5,6 +5,7 @@ use std::ops::Range;
 use shef_model::{Digits, MemoryFault, Model, SparseMemory};
 use shef_rtl::Traced;
 use shef_rtl::check::{Checked, DoneRegister};
+use shef_rtl::progress::Progress;
 
 use crate::backend::Backend;
 use crate::{CardError, Design};
@@ -21,6 +22,11 @@ impl ModelBackend {
         let model = Model::new(design.config().clone(), Box::new(Digits::default()));
         Self { model, design: design.digest(), interrupted: false }
     }
+}
+
+fn no_ports() -> CardError {
+    let what = "the model has no ports that could be watched: use the RTL".to_owned();
+    CardError::Design { what }
 }
 
 impl Backend for ModelBackend {
@@ -99,8 +105,11 @@ impl Backend for ModelBackend {
     }
 
     fn check(&mut self, _: Option<DoneRegister>) -> Result<(), CardError> {
-        let what = "the model has no ports that a checker could watch: use the RTL".to_owned();
-        Err(CardError::Design { what })
+        Err(no_ports())
+    }
+
+    fn progress(&self) -> Result<Progress, CardError> {
+        Err(no_ports())
     }
 
     fn uncheck(&mut self) {}

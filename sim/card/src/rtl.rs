@@ -7,15 +7,16 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-use shef_device::{SimKernel, SimParameters};
+use shef_device::{SimKernel, SimParameters, WaveScope};
 use shef_model::SparseMemory;
 use shef_rtl::check::{Checked, DoneRegister, ReportHook};
+use shef_rtl::progress::Progress;
 use shef_rtl::{
     AxiMemoryConfig, CoreSim, DesignSpec, HostMemory, Library, PortTrace, Traced, Unshielded,
     build_with, kernel_spec,
 };
 
-use crate::backend::Backend;
+use crate::backend::{Backend, StuckHook};
 use crate::host_port::{HostPort, Interrupts};
 use crate::{CardError, Design};
 
@@ -23,6 +24,8 @@ use crate::{CardError, Design};
 const BARE: &str = "shef_bare_top";
 /// Cycles per wait of the host.
 const WAIT_CYCLES: u64 = 64;
+/// Most cycles that chance adds to the latency of a memory with stalls.
+const JITTER: u64 = 256;
 /// Cycles in which the checker's reports come out.
 const CHECK_CYCLES: u64 = 64;
 
@@ -31,12 +34,21 @@ const CHECK_CYCLES: u64 = 64;
 pub struct RtlOptions {
     /// Cycles from a read request to the first beat; by default that of the memory model.
     pub memory_latency: Option<u64>,
-    /// Seed for random stalls on the memory's channels; no stalls without one.
+    /// Seed for a memory that is unfriendly within AXI's rules: VALID and READY of all its channels,
+    /// the latency of each burst, and the order of responses with different ids are random. Without
+    /// a Shield, so are VALID and READY of the accelerator's registers. Without a seed, none are.
     pub stalls: Option<u64>,
+    /// Seed for random contents of the design's registers and memories at the start; zeros without
+    /// one. It needs another build.
+    pub contents: Option<u64>,
     /// Whether the protocol checker watches from the start ([`crate::CardProbe::check`]).
     pub check: bool,
     /// File for waves (FST).
     pub wave: Option<PathBuf>,
+    /// Signals in the waves.
+    pub wave_scope: WaveScope,
+    /// Cycle at which the waves begin.
+    pub wave_from: u64,
     /// Includes the DMA engine, which a card on a bus needs ([`crate::serve`]).
     pub dma: bool,
     /// Which Security Kernel the card has.
@@ -49,8 +61,11 @@ impl From<&SimParameters> for RtlOptions {
         Self {
             memory_latency: parameters.latency,
             stalls: parameters.stalls,
+            contents: parameters.contents,
             check: parameters.check,
             wave: parameters.wave.clone(),
+            wave_scope: parameters.wave_scope,
+            wave_from: parameters.wave_from,
             kernel: parameters.kernel,
             dma: false,
         }
@@ -68,33 +83,35 @@ impl RtlOptions {
         AxiMemoryConfig {
             read_latency: self.memory_latency.unwrap_or(base.read_latency).max(1),
             stalls: self.stalls,
+            jitter: JITTER,
             reorder: self.stalls.is_some(),
             ..base
         }
     }
 }
 
-/// Libraries loaded by this process, by top module, wave support and digest of the design.
-type Loaded = HashMap<(&'static str, bool, [u8; 32]), Library>;
+/// Libraries loaded by this process, by top module, support of waves and of random contents, and
+/// digest of the design.
+type Loaded = HashMap<(&'static str, bool, bool, [u8; 32]), Library>;
 
 /// Builds a top module of the simulation shell with a design, or takes it from the cache.
 fn library(
     top: &'static str,
-    trace: bool,
+    options: &RtlOptions,
     design: &Design,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Library, CardError> {
     static LOADED: LazyLock<Mutex<Loaded>> = LazyLock::new(Mutex::default);
     let loaded = || LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-    let key = (top, trace, design.digest());
+    let (trace, random_contents) = (options.wave.is_some(), options.contents.is_some());
+    let key = (top, trace, random_contents, design.digest());
     if let Some(found) = loaded().get(&key) {
         return Ok(found.clone());
     }
     // The lock is not held, so that two designs build at once. Of two threads that build one design,
     // the cache of builds lets the second one wait.
     let sources = if top == BARE { design.bare_sources(top)? } else { design.sources(top)? };
-    let mut spec = DesignSpec::from(sources);
-    spec.trace = trace;
+    let spec = DesignSpec { trace, random_contents, ..DesignSpec::from(sources) };
     let library = build_with(&spec, progress)?;
     if top != BARE && library.design_digest() != design.digest() {
         let what = "the sources changed after the design was read: open the device again";
@@ -121,15 +138,41 @@ fn start(
     options: &RtlOptions,
     progress: &mut dyn FnMut(&str),
 ) -> Result<CoreSim, CardError> {
-    let library = library(top, options.wave.is_some(), design, progress)?;
-    let mut core = CoreSim::new(&library, options.memory())?;
+    let library = library(top, options, design, progress)?;
+    let mut core = CoreSim::with_contents(&library, options.memory(), options.contents)?;
     if let Some(wave) = &options.wave {
-        core.sim().trace_start(wave)?;
+        match options.wave_scope {
+            WaveScope::All => core.sim().trace_part(wave, "", options.wave_from)?,
+            WaveScope::Accel => core.trace_accelerator(wave, options.wave_from)?,
+        }
     }
     if options.check {
         core.check(None)?;
     }
     Ok(core)
+}
+
+/// Reports an accelerator that is stuck, once each time.
+struct Watchdog {
+    cycles: u64,
+    hook: StuckHook,
+    /// Cycle of the next look.
+    next: u64,
+    told: bool,
+}
+
+impl Watchdog {
+    fn look(&mut self, core: &CoreSim) {
+        if core.cycles() >= self.next {
+            self.next = core.cycles() + self.cycles / 4;
+            let progress = core.progress();
+            let stuck = progress.is_stuck(self.cycles);
+            if stuck && !self.told {
+                (self.hook)(&progress);
+            }
+            self.told = stuck;
+        }
+    }
 }
 
 /// `shef_sim_top` or `shef_host_top` as a back end.
@@ -143,6 +186,7 @@ pub(crate) struct RtlBackend {
     host: Option<Rc<RefCell<HostMemory<HostPort>>>>,
     /// The record of the ports, once it was asked for.
     trace: Option<Rc<RefCell<PortTrace>>>,
+    watchdog: Option<Watchdog>,
 }
 
 impl RtlBackend {
@@ -166,6 +210,7 @@ impl RtlBackend {
             last_write: None,
             host: None,
             trace: None,
+            watchdog: None,
         })
     }
 
@@ -174,6 +219,9 @@ impl RtlBackend {
         if answers != self.answers {
             self.answers = answers;
             self.last_write = Some(self.core.cycles());
+        }
+        if let Some(watchdog) = &mut self.watchdog {
+            watchdog.look(&self.core);
         }
     }
 }
@@ -317,6 +365,14 @@ impl Backend for RtlBackend {
         okay + refused + beats(&self.core)
     }
 
+    fn progress(&self) -> Result<Progress, CardError> {
+        Ok(self.core.progress())
+    }
+
+    fn on_stuck(&mut self, cycles: u64, hook: StuckHook) {
+        self.watchdog = Some(Watchdog { cycles, hook, next: 0, told: false });
+    }
+
     fn fail_reads(&mut self, range: Range<u64>) {
         for memory in self.core.axi_memories() {
             memory.error_ranges.push(range.clone());
@@ -337,7 +393,7 @@ pub struct BareCard {
 }
 
 impl BareCard {
-    /// Builds and starts it, with the memory options of `options`.
+    /// Builds and starts it, with the options of `options` except for waves.
     ///
     /// # Errors
     /// Build errors.
@@ -350,6 +406,9 @@ impl BareCard {
         let mut core = start(BARE, design, &options, progress)?;
         for memory in core.axi_memories() {
             memory.unshielded = Some(Box::new(Unshielded::new(design.config().regions())));
+        }
+        if let Some(seed) = options.stalls {
+            core.stall_registers(seed);
         }
         Ok(Self { core })
     }
@@ -385,15 +444,9 @@ impl BareCard {
         beats(&self.core)
     }
 
-    /// The accelerator's bursts that are not answered, as text.
-    pub fn open_bursts(&mut self) -> Vec<String> {
-        let memories = self.core.axi_memories().iter().enumerate();
-        memories
-            .flat_map(|(port, memory)| {
-                let bursts = memory.open_bursts().into_iter();
-                bursts.map(move |burst| format!("open at port {port}: {burst}"))
-            })
-            .collect()
+    /// The bursts at the accelerator's ports, and who waits for whom.
+    pub fn progress(&self) -> Progress {
+        self.core.progress()
     }
 
     /// Writes memory, without time passing.
@@ -435,7 +488,7 @@ impl BareCard {
     /// acknowledgement.
     ///
     /// # Errors
-    /// If it takes more than `limit` cycles.
+    /// If it takes more than `limit` cycles; the message shows which ports wait ([`Progress::waits`]).
     pub fn run(
         &mut self,
         ctrl: u32,
@@ -459,8 +512,9 @@ impl BareCard {
                 return Ok(if now == answers { last } else { self.core.cycles() } - begin);
             }
             if self.core.cycles() - begin > limit {
+                let waits = self.progress().waits();
                 return Err(CardError::Design {
-                    what: format!("the bare accelerator did not finish in {limit} cycles"),
+                    what: format!("the bare accelerator did not finish in {limit} cycles: {waits}"),
                 });
             }
             self.core.step(WAIT_CYCLES);

@@ -253,6 +253,12 @@ fn probe(card: &mut Card, request: ControlRequest) -> ControlResponse {
         }
         ControlRequest::Uncheck => probe.uncheck(),
         ControlRequest::Checked => return ControlResponse::Checked(probe.checked()),
+        ControlRequest::Progress => {
+            return match probe.progress() {
+                Ok(progress) => ControlResponse::Progress(progress),
+                Err(error) => ControlResponse::Error { message: error.to_string() },
+            };
+        }
         ControlRequest::Debug { on } => {
             if let Err(error) = card.set_debug(on) {
                 return ControlResponse::Error { message: error.to_string() };

@@ -10,7 +10,7 @@ use serde::Serialize;
 use shef::Source;
 use shef_card::{
     Blank, Card, CardError, CardOptions, Control, Design, Engine, Identity, RtlOptions,
-    ServeOptions, SimKernel, SimParameters,
+    ServeOptions, SimKernel, SimParameters, WaveScope,
 };
 use shef_console::file::Outputs;
 use shef_console::{CliError, Output, interrupt, output};
@@ -18,6 +18,9 @@ use shef_lab::world::card;
 
 use crate::makers::{MAKERS, maker, now};
 use crate::trust;
+
+/// Cycles without a transfer after which an accelerator is reported as stuck.
+const STUCK: u64 = 1_000_000;
 
 /// The engine of a served card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -53,9 +56,12 @@ pub struct ServeArgs {
     /// Cycles from a read request to its first beat (rtl)
     #[arg(long, value_name = "N")]
     latency: Option<u64>,
-    /// Seed for random stalls of the memory (rtl)
+    /// Seed for a memory with random stalls, latencies and order of responses (rtl)
     #[arg(long, value_name = "SEED")]
     stalls: Option<u64>,
+    /// Seed for random contents of registers and memories at the start; it needs another build (rtl)
+    #[arg(long, value_name = "SEED")]
+    contents: Option<u64>,
     /// Security Kernel of the card: `firmware` by default (rtl); the model's is native
     #[arg(long, value_enum)]
     kernel: Option<Kernel>,
@@ -75,6 +81,12 @@ pub struct ServeArgs {
     /// Write waveforms to this file; they need another build (rtl)
     #[arg(long, value_name = "FILE.fst")]
     wave: Option<PathBuf>,
+    /// Signals in the waves: `all` by default
+    #[arg(long, value_enum, requires = "wave")]
+    wave_scope: Option<Scope>,
+    /// Cycle at which the waves begin
+    #[arg(long, value_name = "CYCLE", requires = "wave")]
+    wave_from: Option<u64>,
     /// Also stop when standard input closes, and then remove the folder of the socket if it is empty
     #[arg(long, hide = true)]
     until_stdin_closes: bool,
@@ -94,6 +106,24 @@ impl From<Kernel> for SimKernel {
         match kernel {
             Kernel::Firmware => Self::Firmware,
             Kernel::Native => Self::Native,
+        }
+    }
+}
+
+/// Signals in the waves of a served card.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Scope {
+    /// The accelerator: its ports, and what is below
+    Accel,
+    /// All signals of the design and its simulation shell
+    All,
+}
+
+impl From<Scope> for WaveScope {
+    fn from(scope: Scope) -> Self {
+        match scope {
+            Scope::Accel => Self::Accel,
+            Scope::All => Self::All,
         }
     }
 }
@@ -124,9 +154,12 @@ impl ServeArgs {
             kernel: self.kernel.unwrap_or(Kernel::Firmware).into(),
             latency: self.latency,
             stalls: self.stalls,
+            contents: self.contents,
             seed: self.seed,
             check: self.check.is_some(),
             wave: self.wave.clone(),
+            wave_scope: self.wave_scope.unwrap_or(Scope::All).into(),
+            wave_from: self.wave_from.unwrap_or_default(),
         }
     }
 
@@ -229,6 +262,12 @@ pub fn run(output: &Output, args: &ServeArgs) -> Result<(), CliError> {
         let mut card = blank.finish(maker.certify(&key, now))?;
         // The checker is on if it was asked for, and its reports are no notes.
         card.probe().on_report(|report| output::warn(report));
+        card.probe().on_stuck(STUCK, |progress| {
+            let waits = progress.waits();
+            output::warn(format_args!(
+                "no transfer at the accelerator's ports since {STUCK} cycles: {waits}"
+            ));
+        });
         card.add_debug_identity(debug_maker.device_secret(&mut entropy), |key| {
             debug_maker.certify(key, now)
         });

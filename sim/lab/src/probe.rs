@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use shef_card::check::{Checked, DoneRegister};
+use shef_card::progress::Progress;
 use shef_card::{BootFault, CardError, Control, KernelView};
 
 use crate::tap::Tap;
@@ -108,6 +109,18 @@ impl Probe {
             Location::InProcess(probe) => Ok(probe.checked()),
             Location::Served(control) => control.borrow_mut().checked().map_err(card),
         }
+    }
+
+    /// The bursts at the accelerator's ports, and who waits for whom.
+    ///
+    /// # Errors
+    /// A card without RTL, and control socket errors.
+    pub fn progress(&self) -> Result<Progress, CliError> {
+        match &self.location {
+            Location::InProcess(probe) => probe.progress(),
+            Location::Served(control) => control.borrow_mut().progress(),
+        }
+        .map_err(card)
     }
 
     /// Clock cycles so far, if there is a clock. For figures only.

@@ -1,6 +1,6 @@
 //! AXI4-Lite master: 32-bit reads and writes on a register port.
 
-use crate::agent::Agent;
+use crate::agent::{Agent, Stalls};
 use crate::{Error, Port, Result, Sim};
 
 /// Cycles after which an unanswered access is given up.
@@ -13,9 +13,12 @@ pub struct AxiLite {
     b: [Port; 3],
     ar: [Port; 3],
     r: [Port; 4],
+    /// AR, AW and W that are not offered yet.
+    held: [bool; 3],
     taken: [bool; 3],
     answer: Option<(u64, u32)>,
     waiting: Wait,
+    stalls: Stalls,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,34 +51,56 @@ impl AxiLite {
             b: [one("bvalid")?, one("bready")?, any("bresp")?],
             ar: [one("arvalid")?, one("arready")?, any("araddr")?],
             r: [one("rvalid")?, one("rready")?, any("rdata")?, any("rresp")?],
+            held: [false; 3],
             taken: [false; 3],
             answer: None,
             waiting: Wait::None,
+            stalls: Stalls::off(),
         })
+    }
+
+    /// From now on, VALID of AR, AW and W, each for itself, and READY of R and B come late at random.
+    pub fn stall(&mut self, seed: u64) {
+        self.stalls = Stalls::seeded(seed);
     }
 
     /// Starts a read; [`AxiLite::take`] gives the answer later.
     pub fn start_read(&mut self, sim: &mut Sim, addr: u64) {
         sim.set(self.ar[2], addr);
-        sim.set(self.ar[0], 1);
-        sim.set(self.r[1], 1);
         self.begin(Wait::Read);
+        self.held[0] = true;
+        self.offer(sim);
     }
 
     /// Starts a write of the bytes selected by `strobe`.
     pub fn start_write(&mut self, sim: &mut Sim, addr: u64, data: u32, strobe: u8) {
         sim.set(self.aw[2], addr);
-        sim.set(self.aw[0], 1);
         sim.set(self.w[2], u64::from(data));
         sim.set(self.w[3], u64::from(strobe));
-        sim.set(self.w[0], 1);
-        sim.set(self.b[1], 1);
         self.begin(Wait::Write);
+        self.held = [false, true, true];
+        self.offer(sim);
+    }
+
+    /// Offers what is held back, and is ready for the answer, unless the channel stalls.
+    fn offer(&mut self, sim: &mut Sim) {
+        for (k, valid) in (0..).zip([self.ar[0], self.aw[0], self.w[0]]) {
+            if self.held[k as usize] && !self.stalls.stalled(k) {
+                self.held[k as usize] = false;
+                sim.set(valid, 1);
+            }
+        }
+        match self.waiting {
+            Wait::None => {}
+            Wait::Read => sim.set(self.r[1], u64::from(!self.stalls.stalled(3))),
+            Wait::Write => sim.set(self.b[1], u64::from(!self.stalls.stalled(4))),
+        }
     }
 
     fn begin(&mut self, w: Wait) {
         self.waiting = w;
         self.answer = None;
+        self.held = [false; 3];
         self.taken = [false; 3];
     }
 
@@ -185,11 +210,14 @@ impl Agent for AxiLite {
                 sim.set(p, 0);
             }
         }
+        self.stalls.step();
         if self.answer.is_some() {
             for p in [self.aw[0], self.w[0], self.b[1], self.ar[0], self.r[1]] {
                 sim.set(p, 0);
             }
             self.waiting = Wait::None;
+        } else {
+            self.offer(sim);
         }
     }
 }

@@ -54,6 +54,9 @@ pub struct AxiMemoryConfig {
     pub read_latency: u64,
     /// Minimum number of cycles from the last W handshake to B (at least 1).
     pub write_latency: u64,
+    /// Further cycles of latency, by chance: seven times in eight up to a sixteenth of this number,
+    /// else up to all of it; needs `stalls`.
+    pub jitter: u64,
     /// Most accepted bursts that may be unanswered, for reads and for writes separately.
     pub outstanding: usize,
     /// Seed of random stalls on all five channels; without a seed, no stalls (benches).
@@ -67,6 +70,7 @@ impl Default for AxiMemoryConfig {
         Self {
             read_latency: 20,
             write_latency: 12,
+            jitter: 0,
             outstanding: 64,
             stalls: Some(1),
             reorder: false,
@@ -371,21 +375,6 @@ impl AxiMemory {
             && self.early_w.is_empty()
     }
 
-    /// The accepted bursts that are not answered, as text.
-    #[must_use]
-    pub fn open_bursts(&self) -> Vec<String> {
-        let burst = |b: &Burst| {
-            let name = if b.axi.write { "write" } else { "read" };
-            format!("{name} of {} beat(s) at {:#x}", b.beats, b.axi.addr)
-        };
-        let reads = self.reads.iter().map(|b| format!("{}: {} delivered", burst(b), b.done));
-        let writes = self.writes.iter().map(|b| format!("{}: {} received", burst(b), b.done));
-        let answers = self.answers.iter().map(|b| format!("{}: answered, not accepted", burst(b)));
-        let early = Some(self.early_w.len()).filter(|beats| *beats > 0);
-        let early = early.map(|beats| format!("{beats} beat(s) of data without a request"));
-        reads.chain(writes).chain(answers).chain(early).collect()
-    }
-
     /// Forgets all bursts in flight (when the design is reset).
     pub fn reset(&mut self, sim: &mut Sim) {
         self.reads.clear();
@@ -499,7 +488,7 @@ impl AxiMemory {
             if Self::hit(&self.silent_ranges, b.axi.addr, 1) {
                 return;
             }
-            b.at = self.now + self.config.write_latency.max(1);
+            b.at = self.now + self.config.write_latency.max(1) + self.late();
             b.hostile = self.take_hostile(|h| {
                 matches!(h, Hostile::WrongBid(_) | Hostile::LoseWrite | Hostile::DoubleB)
             });
@@ -508,6 +497,18 @@ impl AxiMemory {
                 Some(Hostile::DoubleB) => self.answers.extend([b, b]),
                 _ => self.answers.push_back(b),
             }
+        }
+    }
+
+    /// Random cycles of latency.
+    fn late(&mut self) -> u64 {
+        match self.config {
+            AxiMemoryConfig { jitter: 1.., stalls: Some(_), .. } => {
+                let most = self.config.jitter;
+                let most = if self.rng.one_in(8) { most } else { most / 16 };
+                self.rng.below(most + 1)
+            }
+            _ => 0,
         }
     }
 
@@ -590,7 +591,7 @@ impl Agent for AxiMemory {
         }
         if arv && arr {
             let mut b = self.request(sim, false);
-            b.at = self.now + self.config.read_latency.max(1) - 1;
+            b.at = self.now + self.config.read_latency.max(1) - 1 + self.late();
             self.counters.reads += 1;
             b.hostile = self.take_hostile(|h| match h {
                 Hostile::WrongRid(_)

@@ -154,7 +154,7 @@ fn verilator_flags(spec: &DesignSpec) -> Vec<String> {
         "--x-assign",
         "fast",
         "--x-initial",
-        "fast",
+        if spec.random_contents { "unique" } else { "fast" },
         "--assert",
         "--prefix",
         "Vtop",

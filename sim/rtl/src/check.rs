@@ -70,6 +70,14 @@ pub struct CheckedBurst {
     pub kind: u8,
 }
 
+impl fmt::Display for CheckedBurst {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { write, number, id, addr, beats, size, .. } = self;
+        let name = if *write { "write" } else { "read" };
+        write!(f, "{name} {number} of id {id:#04x}: {beats} beat(s) of {size} bytes at {addr:#x}")
+    }
+}
+
 /// A broken rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
@@ -100,16 +108,7 @@ impl fmt::Display for Report {
         }
         write!(f, " was {was:#x}, is {now:#x}")?;
         if let Some(b) = burst {
-            write!(
-                f,
-                "; {} {} of id {:#04x}: {} beat(s) of {} bytes at {:#x}",
-                if b.write { "write" } else { "read" },
-                b.number,
-                b.id,
-                b.beats,
-                b.size,
-                b.addr
-            )?;
+            write!(f, "; {b}")?;
         }
         match rules().iter().find(|known| known.name == rule) {
             Some(known) => write!(f, " (expected: {})", known.text),
@@ -119,13 +118,13 @@ impl fmt::Display for Report {
 }
 
 /// Reads a packed struct from its lowest bit on.
-struct Fields<'a> {
-    bytes: &'a [u8],
-    at: u32,
+pub(crate) struct Fields<'a> {
+    pub bytes: &'a [u8],
+    pub at: u32,
 }
 
 impl Fields<'_> {
-    fn next(&mut self, bits: u32) -> u64 {
+    pub fn next(&mut self, bits: u32) -> u64 {
         let mut value = 0;
         for k in 0..bits {
             let at = self.at + k;

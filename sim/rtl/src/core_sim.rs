@@ -4,11 +4,13 @@
 use crate::agent::Agent;
 use crate::check::{Checked, Checker, DoneRegister, ReportHook};
 use crate::memory::SparseMemory;
+use crate::progress::{Follow, Progress};
 use crate::{
     AxiLite, AxiMemory, AxiMemoryConfig, BusCounters, Error, Library, Port, Result, Sim, Snapshot,
 };
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::path::Path;
 
 /// Counts 64-bit words that the design in the simulation shell received from watched addresses with
 /// OKAY.
@@ -117,6 +119,7 @@ pub struct CoreSim {
     rst: Port,
     interrupts: u64,
     checker: Option<Checker>,
+    follow: Follow,
     /// Agents that run in every cycle.
     agents: Vec<Box<dyn Agent>>,
 }
@@ -143,7 +146,19 @@ impl CoreSim {
     /// # Errors
     /// When the top module lacks a port.
     pub fn new(lib: &Library, memory: AxiMemoryConfig) -> Result<Self> {
-        let sim = Sim::new(lib)?;
+        Self::with_contents(lib, memory, None)
+    }
+
+    /// As [`CoreSim::new`], with the contents of [`Sim::with_contents`].
+    ///
+    /// # Errors
+    /// As [`CoreSim::new`] and [`Sim::with_contents`].
+    pub fn with_contents(
+        lib: &Library,
+        memory: AxiMemoryConfig,
+        contents: Option<u64>,
+    ) -> Result<Self> {
+        let sim = Sim::with_contents(lib, contents)?;
         let pair = |a: &str, b: &str| Some((sim.find(a)?, sim.find(b)?));
         let mut core = Self {
             mems: memories(&sim, &memory)?,
@@ -159,6 +174,7 @@ impl CoreSim {
             rst: sim.port_of("rst_n", 1)?,
             interrupts: 0,
             checker: Checker::find(&sim),
+            follow: Follow::new(&sim),
             agents: Vec::new(),
             sim,
         };
@@ -166,9 +182,28 @@ impl CoreSim {
         Ok(core)
     }
 
+    /// Makes the master of the control port stall at random ([`AxiLite::stall`]).
+    pub fn stall_registers(&mut self, seed: u64) {
+        self.ctl.stall(seed);
+    }
+
     /// The instance, for ports of a test top that this type does not cover.
     pub fn sim(&mut self) -> &mut Sim {
         &mut self.sim
+    }
+
+    /// Starts writing waves of the accelerator, its ports and what is below it, from this cycle on.
+    ///
+    /// # Errors
+    /// As [`Sim::trace_start`].
+    pub fn trace_accelerator(&mut self, path: &Path, from: u64) -> Result<()> {
+        let core = match self.sim.library().top() {
+            "shef_bare_top" => "",
+            "shef_host_top" => "u_core.u_core.",
+            _ => "u_core.",
+        };
+        let scope = format!("top.{}.{core}u_accel", self.sim.library().top());
+        self.sim.trace_part(path, &scope, from)
     }
 
     /// Runs an agent in every cycle from now on, for ports that this type does not cover.
@@ -238,7 +273,7 @@ impl CoreSim {
         }
         for _ in 0..4 {
             self.sim.settle();
-            self.sample_checker();
+            self.observe();
             self.sim.edge();
         }
         self.mems.iter_mut().for_each(|m| m.reset(&mut self.sim));
@@ -281,6 +316,7 @@ impl CoreSim {
         self.sim.set(self.rst, 1);
         // The state contains the inputs of the checker.
         self.uncheck();
+        self.follow.forget();
         self.ctl.abort(&mut self.sim);
         if let Some(k) = &mut self.krn {
             k.abort(&mut self.sim);
@@ -332,11 +368,19 @@ impl CoreSim {
         self.checker.as_mut().map(|c| c.take(&self.sim)).unwrap_or_default()
     }
 
+    /// The bursts at the accelerator's ports, and who waits for whom; without ports if the top module
+    /// does not show their handshakes.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        self.follow.progress(&self.sim)
+    }
+
     #[inline]
-    fn sample_checker(&mut self) {
+    fn observe(&mut self) {
         if let Some(checker) = &mut self.checker {
             checker.sample(&self.sim);
         }
+        self.follow.sample(&self.sim);
     }
 
     #[inline]
@@ -364,7 +408,7 @@ impl CoreSim {
     #[inline]
     fn cycle_all(&mut self, port: Option<bool>, agents: &mut [&mut dyn Agent]) {
         self.sim.settle();
-        self.sample_checker();
+        self.observe();
         self.mems[0].sample(&self.sim);
         for k in 1..self.mems.len() {
             self.at_port(k, |m, sim| m.sample(sim));

@@ -125,6 +125,10 @@ shef_proto::coded! {
         IbexMissing(String) = "SHEF-RTL-017": "Ibex is not there",
             "The Security Kernel's processor comes from Ibex. `cargo xtask setup` fetches the pinned sources; SHEF_IBEX names others (the \
              folder that holds rtl and vendor).",
+        /// The design was built without random contents.
+        #[error("design {0} was built without random contents: set DesignSpec::random_contents")]
+        ContentsOff(String) = "SHEF-RTL-018": "this build has no random contents",
+            "Ask for them when the design is built (DesignSpec::random_contents).",
     }
     also {
         "SHEF-RTL-020": "pip does not run",

@@ -24,6 +24,7 @@
 //! first member in the top bits.
 //!
 //! [`check`]: the protocol checker of an accelerator's ports, in every simulation shell.
+//! [`progress`]: which bursts these ports have in flight, and who waits for whom.
 //!
 //! Verilator comes from `SHEF_VERILATOR` (a `verilator_bin` or `verilator`), else from the
 //! project's tools folder. Results are kept in the folder `verilated` of `SHEF_CACHE`, else of
@@ -42,6 +43,7 @@ mod designs;
 mod error;
 mod host_memory;
 pub mod kernel_sim;
+pub mod progress;
 mod shim;
 mod sim;
 mod spec;

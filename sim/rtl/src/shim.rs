@@ -124,8 +124,10 @@ pub(crate) fn shim_source(
     let trace_inc = if spec.trace { "#include \"verilated_fst_c.h\"\n" } else { "" };
     let trace = if spec.trace {
         r#"
-API int32_t shef_trace_open(handle* m, const char* path) {
+API int32_t shef_trace_open(handle* m, const char* path, const char* scope) {
   if (!m->fst) { m->fst = new VerilatedFstC; m->model.trace(m->fst, 99); }
+  m->fst->dumpvars(0, "");
+  if (*scope) m->fst->dumpvars(99, scope);
   m->fst->open(path);
   return m->fst->isOpen() ? 1 : 0;
 }
@@ -151,6 +153,7 @@ API void shef_trace_close(handle* m) { if (m->fst) m->fst->close(); }
         (true, false) => SAVE,
         (true, true) => SAVE_BESIDE_COVERAGE,
     };
+    let random = u32::from(spec.random_contents);
     Ok(format!(
         r#"// Generated: C interface of {top}.
 #include <atomic>
@@ -162,7 +165,13 @@ static std::atomic<uint64_t> handles{{0}};
 struct handle {{
   const uint64_t number = ++handles;
   VerilatedContext ctx;
-  struct on {{ on(VerilatedContext& ctx, uint32_t seed) {{ (void)ctx; ctx.randSeed((int)seed); {trace_on} }} }} on_;
+  // Older runtimes take initial values from the context of the thread.
+  struct on {{ on(VerilatedContext& ctx, uint32_t seed) {{
+    Verilated::threadContextp(&ctx);
+    ctx.randReset(seed ? 2 : 0);
+    ctx.randSeed(seed ? (int)seed : 1);
+    {trace_on}
+  }} }} on_;
   Vtop model;
   {trace_member}
   handle(uint32_t seed) : ctx(), on_(ctx, seed), model(&ctx, "top") {{}}
@@ -171,6 +180,7 @@ struct shef_port {{ const char* name; uint32_t dir; uint32_t bits; void* at; }};
 extern "C" {{
 __attribute__((visibility("default"))) extern const char shef_design_digest[65] = "{digest}";
 __attribute__((visibility("default"))) extern const uint32_t shef_port_count = {count};
+__attribute__((visibility("default"))) extern const uint32_t shef_random_contents = {random};
 }}
 API handle* shef_new(uint32_t seed) {{ return new handle(seed); }}
 // Older runtimes look up the context of the thread while they take a model down: it must be this

@@ -22,7 +22,7 @@ type RunFn = unsafe extern "C" fn(*mut c_void, *mut u8, u64);
 type PortFn = unsafe extern "C" fn(*mut c_void, u32) -> RawPort;
 type FlagFn = unsafe extern "C" fn(*mut c_void) -> u32;
 type CoverageFn = unsafe extern "C" fn(*mut c_void, *const c_char);
-type PathFn = unsafe extern "C" fn(*mut c_void, *const c_char) -> i32;
+type OpenFn = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char) -> i32;
 type SaveFn = unsafe extern "C" fn(*mut c_void, *mut u8, u64) -> u64;
 type RestoreFn = unsafe extern "C" fn(*mut c_void, *const u8, u64) -> u32;
 type DumpFn = unsafe extern "C" fn(*mut c_void, u64);
@@ -34,10 +34,11 @@ struct Inner {
     run: Symbol<RunFn>,
     port_at: Symbol<PortFn>,
     finished: Symbol<FlagFn>,
-    trace: Option<(Symbol<PathFn>, Symbol<DumpFn>, Symbol<HandleFn>)>,
+    trace: Option<(Symbol<OpenFn>, Symbol<DumpFn>, Symbol<HandleFn>)>,
     save: Option<(Symbol<SaveFn>, Symbol<RestoreFn>)>,
     coverage: Option<Symbol<CoverageFn>>,
     ports: u32,
+    random_contents: bool,
     digest: [u8; 32],
     top: String,
     path: PathBuf,
@@ -73,8 +74,11 @@ impl Library {
         let count = sym!(b"shef_port_count", *const u32).map_err(|e| fail(&e))?;
         // SAFETY: the symbol is an aligned u32 constant.
         let ports = unsafe { *count.into_raw().cast::<u32>() };
+        let random = sym!(b"shef_random_contents", *const u32).map_err(|e| fail(&e))?;
+        // SAFETY: the symbol is an aligned u32 constant.
+        let random_contents = unsafe { *random.into_raw().cast::<u32>() } != 0;
         let trace = match (
-            sym!(b"shef_trace_open", PathFn),
+            sym!(b"shef_trace_open", OpenFn),
             sym!(b"shef_trace_dump", DumpFn),
             sym!(b"shef_trace_close", HandleFn),
         ) {
@@ -96,6 +100,7 @@ impl Library {
             save,
             coverage: sym!(b"shef_coverage", CoverageFn).ok(),
             ports,
+            random_contents,
             digest,
             top: top.to_owned(),
             path: path.to_path_buf(),
@@ -205,7 +210,8 @@ pub struct Sim {
     ports: HashMap<String, Port>,
     clk: Option<Port>,
     cycles: u64,
-    tracing: bool,
+    /// Cycle from which on waves are written, if they are.
+    waves: Option<u64>,
 }
 
 // SAFETY: a model and its context are used by one thread at a time and hold no thread-local state.
@@ -247,10 +253,25 @@ impl Sim {
     /// # Errors
     /// When the object's port table is invalid.
     pub fn new(lib: &Library) -> Result<Self> {
+        Self::with_contents(lib, None)
+    }
+
+    /// As [`Sim::new`]; registers and memories without an initial value in the RTL begin with random
+    /// contents of this seed ([`crate::DesignSpec::random_contents`]), or with zeros.
+    ///
+    /// # Errors
+    /// As [`Sim::new`], and when the design was built without random contents.
+    pub fn with_contents(lib: &Library, seed: Option<u64>) -> Result<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(1);
+        if seed.is_some() && !lib.0.random_contents {
+            return Err(Error::ContentsOff(lib.0.top.clone()));
+        }
+        // A positive number of C's `int`; 0 stands for zeros.
+        let mixed = |seed: u64| seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let seed = seed.map_or(0, |seed| (mixed(seed) % 0x7fff_ffff) as u32 + 1);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         // SAFETY: allocates an independent model.
-        let model = unsafe { (lib.0.new)(1) };
+        let model = unsafe { (lib.0.new)(seed) };
         let mut ports = HashMap::new();
         for i in 0..lib.0.ports {
             // SAFETY: `model` is alive and `i` is below the count the object declares.
@@ -271,7 +292,7 @@ impl Sim {
             ports.insert(name, Port { at: p.at.cast(), sim: id, bits: p.bits, dir });
         }
         let clk = ["clk_i", "clk"].iter().find_map(|n| ports.get(*n).copied());
-        let mut sim = Self { lib: lib.clone(), model, id, ports, clk, cycles: 0, tracing: false };
+        let mut sim = Self { lib: lib.clone(), model, id, ports, clk, cycles: 0, waves: None };
         let inputs: Vec<Port> =
             sim.ports.values().copied().filter(|p| p.dir != Direction::Output).collect();
         for p in inputs {
@@ -493,9 +514,7 @@ impl Sim {
         let c = self.clk();
         self.set(c, 0);
         self.eval();
-        if self.tracing {
-            self.dump(self.cycles * 2);
-        }
+        self.dump(self.cycles * 2);
     }
 
     /// Second half of a cycle: the rising edge. Set new inputs after it.
@@ -504,9 +523,7 @@ impl Sim {
         let c = self.clk();
         self.set(c, 1);
         self.eval();
-        if self.tracing {
-            self.dump(self.cycles * 2 + 1);
-        }
+        self.dump(self.cycles * 2 + 1);
         self.cycles += 1;
     }
 
@@ -525,7 +542,7 @@ impl Sim {
     /// # Panics
     /// As [`Sim::tick`].
     pub fn run(&mut self, n: u64) {
-        if self.tracing {
+        if self.waves.is_some() {
             for _ in 0..n {
                 self.tick();
             }
@@ -636,11 +653,20 @@ impl Sim {
         Ok(())
     }
 
-    /// Starts writing waves; needs [`crate::DesignSpec::trace`].
+    /// Starts writing waves; needs [`crate::DesignSpec::trace`]. Times are half cycles.
     ///
     /// # Errors
     /// When the design was built without waves or the file cannot be created.
     pub fn trace_start(&mut self, path: &Path) -> Result<()> {
+        self.trace_part(path, "", 0)
+    }
+
+    /// Starts writing waves of the instance `scope` (`top.shef_bare_top.u_accel`) and what is below it,
+    /// or of all if it is empty, from this cycle on.
+    ///
+    /// # Errors
+    /// As [`Sim::trace_start`].
+    pub fn trace_part(&mut self, path: &Path, scope: &str, from: u64) -> Result<()> {
         let Some((open, _, _)) = &self.lib.0.trace else {
             return Err(Error::TraceOff(self.lib.0.top.clone()));
         };
@@ -650,26 +676,30 @@ impl Sim {
             reason: reason.to_owned(),
         };
         let c = CString::new(path.display().to_string()).map_err(|_| bad("zero byte in path"))?;
-        // SAFETY: the model is alive and the path is a terminated string.
-        if unsafe { open(self.model, c.as_ptr()) } == 0 {
+        let scope = CString::new(scope).map_err(|_| bad("zero byte in scope"))?;
+        // SAFETY: the model is alive, and path and scope are terminated strings.
+        if unsafe { open(self.model, c.as_ptr(), scope.as_ptr()) } == 0 {
             return Err(bad("refused"));
         }
-        self.tracing = true;
+        self.waves = Some(from);
         Ok(())
     }
 
     /// Stops writing waves.
     pub fn trace_stop(&mut self) {
-        if let (true, Some((_, _, close))) = (self.tracing, &self.lib.0.trace) {
+        if let (Some(_), Some((_, _, close))) = (self.waves, &self.lib.0.trace) {
             // SAFETY: the model is alive and its wave file open.
             unsafe { close(self.model) };
         }
-        self.tracing = false;
+        self.waves = None;
     }
 
+    #[inline]
     fn dump(&mut self, t: u64) {
-        if let Some((_, dump, _)) = &self.lib.0.trace {
-            // SAFETY: `tracing` is only set after the file was opened.
+        if self.waves.is_some_and(|from| self.cycles >= from)
+            && let Some((_, dump, _)) = &self.lib.0.trace
+        {
+            // SAFETY: `waves` is only set after the file was opened.
             unsafe { dump(self.model, t) };
         }
     }

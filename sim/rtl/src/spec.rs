@@ -36,6 +36,11 @@ pub struct DesignSpec {
     /// Whether coverage is counted: lines, and `cover property` statements
     /// ([`crate::Sim::write_coverage`]).
     pub coverage: bool,
+    /// Whether registers and memories can begin with random contents
+    /// ([`crate::Sim::with_contents`]). This is another build: its code sets every variable at the
+    /// start, and those of functions at each call, which costs time also while they begin with
+    /// zeros. The seed is that of the instance.
+    pub random_contents: bool,
     /// Whether the state can be saved and restored ([`crate::Snapshot`]).
     pub savable: bool,
     /// Warnings.
@@ -50,6 +55,7 @@ impl From<SourceSet> for DesignSpec {
             profile: Profile::Quick,
             trace: false,
             coverage: false,
+            random_contents: false,
             savable: false,
             lint: Lint::Log,
         }
@@ -128,6 +134,13 @@ impl DesignSpec {
     #[must_use]
     pub fn trace(mut self) -> Self {
         self.trace = true;
+        self
+    }
+
+    /// Makes random contents possible.
+    #[must_use]
+    pub fn random_contents(mut self) -> Self {
+        self.random_contents = true;
         self
     }
 

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use shef::{SdkError, Uri};
 use shef_card::check::{DoneRegister, Report};
-use shef_card::{CardError, Control, Design};
+use shef_card::{CardError, CardOptions, Control, Design, Engine, RtlOptions, SimKernel};
+use shef_lab::probe::Location;
 use shef_lab::world::{Cards, Plan, World};
 use shef_seal::OpenPolicy;
 use shef_sim::remote::Remote;
@@ -32,8 +33,13 @@ fn bytes(words: &[u32]) -> Vec<u8> {
 
 #[test]
 fn vectors_are_added_behind_the_shield() {
+    let uri = add_vectors(Cards::project(&example()).unwrap_or_else(|e| panic!("{e}")));
+    assert_eq!(uri, format!("sim:rtl?project={}", example().display()));
+}
+
+/// Runs the example on such a card, whose URI it returns.
+fn add_vectors(cards: Cards) -> String {
     let dir = tempfile::tempdir().unwrap();
-    let cards = Cards::project(&example()).unwrap_or_else(|e| panic!("{e}"));
     let mut world =
         World::new(dir.path(), Plan { cards, seed: None, name: "vecadd".into(), service: None })
             .unwrap();
@@ -41,7 +47,7 @@ fn vectors_are_added_behind_the_shield() {
     // The protocol checker finds nothing to report.
     let done = DoneRegister { offset: STATUS as u16, mask: DONE, value: DONE };
     probe.check(Some(done)).unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(host.info().uri, format!("sim:rtl?project={}", example().display()));
+    let uri = host.info().uri;
     let mut session = world.session(&mut host).unwrap();
 
     const BLOCKS: usize = 24;
@@ -89,6 +95,13 @@ fn vectors_are_added_behind_the_shield() {
     let checked = probe.checked().unwrap_or_else(|e| panic!("{e}"));
     assert_eq!((checked.reports, checked.lost), (Vec::new(), 0));
     assert!(checked.bursts > 4 * BLOCKS as u64, "{} bursts", checked.bursts);
+    // All of them were answered.
+    let progress = probe.progress().unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(progress.waits(), "no port waits");
+    let names: Vec<&str> = progress.ports.iter().map(|port| port.port.as_str()).collect();
+    assert_eq!(names, ["port 0", "registers"]);
+    assert!(progress.ports.iter().all(|port| port.last.is_some()), "{progress}");
+    uri
 }
 
 /// The program of the page about accelerators compiles and runs unchanged.
@@ -115,8 +128,8 @@ fn the_program_of_the_how_to_page_runs_as_it_stands_there() {
     );
 }
 
-/// Serves a project with these flags in another process, on a socket in `dir`, until a thousand cycles
-/// have passed. Returns what it prints on stderr, the checker's reports and the design's digest.
+/// Serves a project with these flags in another process, on a socket in `dir`, until ten thousand
+/// cycles have passed. Returns what it prints on stderr, the checker's reports and the design's digest.
 fn served(project: &Path, dir: &Path, flags: &[&str]) -> (String, Vec<Report>, [u8; 32]) {
     use std::io::BufRead;
     let (socket, messages) = (dir.join("card"), dir.join("messages"));
@@ -130,10 +143,12 @@ fn served(project: &Path, dir: &Path, flags: &[&str]) -> (String, Vec<Report>, [
     let printed = || fs::read_to_string(&messages).unwrap();
     assert!(ready.starts_with('{'), "{}", printed());
     let mut control = Control::open(&Control::path_of(&socket)).unwrap();
-    while control.cycles().unwrap().0.unwrap() < 1000 {
+    while control.cycles().unwrap().0.unwrap() < 10_000 {
         std::thread::yield_now();
     }
     let reports = control.checked().unwrap().reports;
+    let progress = control.progress().unwrap();
+    assert_eq!((progress.ports.len(), progress.waits().as_str()), (2, "no port waits"));
     let digest = control.identity().unwrap().design_digest;
     child.kill().unwrap();
     child.wait().unwrap();
@@ -222,6 +237,95 @@ fn one_time_codes_come_over_the_register_channel_alone() {
 /// For `cargo xtask test --full`.
 mod long {
     use super::*;
+
+    /// Each of the two ports takes its response after that of the other one.
+    #[test]
+    #[ignore = "long: a Shield with two engine sets is built"]
+    fn a_deadlock_behind_the_shield_is_reported() {
+        const DEADLOCK: u32 = 1;
+        let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sim/card/tests/faulty");
+        let dir = tempfile::tempdir().unwrap();
+        let cards = Cards::project(&project).unwrap_or_else(|e| panic!("{e}"));
+        let plan = Plan { cards, seed: None, name: "faulty".into(), service: None };
+        let mut world = World::new(dir.path(), plan).unwrap();
+        let (mut host, probe) = world.card(&mut |_| {}).unwrap_or_else(|e| panic!("{e}"));
+        let (sender, stuck) = std::sync::mpsc::channel();
+        let Location::InProcess(card) = probe.location() else { panic!("in this process") };
+        card.on_stuck(4096, move |progress| sender.send(progress.waits()).unwrap());
+        let mut session = world.session(&mut host).unwrap();
+        let input = session.input("in").unwrap();
+        session.upload(&input, &[7; 4096]).unwrap();
+        session.run(&[], (CTRL, 0), (STATUS, DONE)).unwrap();
+        assert_eq!(probe.progress().unwrap().waits(), "no port waits");
+        session.launch(&[], (CTRL, DEADLOCK)).unwrap();
+        for _ in 0..200 {
+            session.host().device().wait_hint().unwrap();
+        }
+        let progress = probe.progress().unwrap();
+        assert!(progress.is_stuck(8192), "{progress}");
+        let ends = [
+            (
+                "port 0: R of burst 1 offered since cycle ",
+                ", RREADY low (memory waits for the accelerator)",
+            ),
+            (
+                "port 1: B of burst 1 offered since cycle ",
+                ", BREADY low (memory waits for the accelerator)",
+            ),
+        ];
+        let waits = progress.waits();
+        assert_eq!(waits.split("; ").count(), 2, "{waits}");
+        for (wait, (start, end)) in waits.split("; ").zip(ends) {
+            assert!(wait.starts_with(start) && wait.ends_with(end), "{waits}");
+        }
+        assert_eq!(stuck.try_iter().collect::<Vec<_>>(), [waits], "once");
+        session.close().unwrap();
+    }
+
+    /// The file of waves is complete when the program that opened the URI has dropped its host.
+    #[test]
+    #[ignore = "long: a Shield with waves is built"]
+    fn waves_of_a_uri_are_complete() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("card.fst");
+        let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shell-rtl/accel/hotp");
+        let uri = format!(
+            "sim:rtl?project={}&kernel=native&wave={}&wave-scope=accel&wave-from=10",
+            project.display(),
+            file.display()
+        );
+        drop(shef::open(&uri.parse().unwrap()).unwrap_or_else(|e| panic!("{e}")));
+        // Blocks of a kind and a length; the hierarchy is written last, and the header complete.
+        let bytes = fs::read(&file).unwrap();
+        let (mut at, mut kinds) = (0, Vec::new());
+        while at < bytes.len() {
+            kinds.push(bytes[at]);
+            let length = bytes[at + 1..at + 9].try_into().unwrap();
+            at += 1 + u64::from_be_bytes(length) as usize;
+        }
+        assert_eq!(at, bytes.len());
+        assert!(kinds[0] == 0 && kinds.contains(&6), "{kinds:?}");
+        assert_eq!(bytes[9..17], 20_u64.to_be_bytes(), "half cycles");
+    }
+
+    /// Every register of the design begins with random contents, also the Shield's.
+    #[test]
+    #[ignore = "long: another build of the Shield"]
+    fn vectors_are_added_with_random_contents_and_an_unfriendly_memory() {
+        let design = Design::project(&example()).unwrap();
+        for seed in [3, 4] {
+            let options = RtlOptions {
+                contents: Some(seed),
+                stalls: Some(seed),
+                kernel: SimKernel::Native,
+                check: true,
+                ..RtlOptions::default()
+            };
+            let options = CardOptions::new(Engine::Rtl(options), design.clone());
+            assert_eq!(options.design.digest(), design.digest());
+            add_vectors(Cards::Made(options));
+        }
+    }
 
     /// The example's program, built as its user would build it, over files longer than its lanes.
     #[test]

@@ -13,7 +13,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use shef_device::SimParameters;
@@ -29,6 +29,9 @@ const PROGRAM: &str = "shef-sim";
 const MESSAGES: usize = 2048;
 /// Time between two looks at whether the program still runs.
 const TICK: Duration = Duration::from_millis(500);
+
+/// Time for a program that writes waves to end.
+const WAVES: Duration = Duration::from_secs(20);
 
 /// Trust data for a simulated card, as the files that `shef sim trust` writes. The simulator's
 /// program makes them for the card that it serves.
@@ -62,6 +65,14 @@ impl Simulator {
 
 impl Drop for Simulator {
     fn drop(&mut self) {
+        if matches!(&self.uri, Uri::SimRtl(parameters) if parameters.wave.is_some()) {
+            // Waves are complete when the program has ended by itself.
+            drop(self.child.stdin.take());
+            let begin = Instant::now();
+            while begin.elapsed() < WAVES && matches!(self.child.try_wait(), Ok(None)) {
+                std::thread::sleep(TICK / 20);
+            }
+        }
         // If this process ends here, the program still removes what is left of its folder.
         let _ = std::fs::remove_dir_all(&self.folder);
         let _ = self.child.kill();

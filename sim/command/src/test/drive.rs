@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use shef::{Keyed, SdkError, Session};
 use shef_card::check::{Checked, DoneRegister};
+use shef_card::progress::Progress;
 use shef_card::{BareCard, CardProbe};
 use shef_console::CliError;
 use shef_lab::probe::card;
@@ -33,8 +34,8 @@ pub trait Target {
     fn cycles(&self) -> u64;
     /// Beats so far.
     fn beats(&self) -> u64;
-    /// Bursts that are not answered, as text.
-    fn open(&mut self) -> Vec<String>;
+    /// The bursts at its ports, and who waits for whom.
+    fn progress(&self) -> Option<Progress>;
 }
 
 /// The register that shows the end of a job, for the checker.
@@ -86,7 +87,9 @@ pub fn run(
                 registers.name(done.offset),
                 now - begin
             );
-            return Err(Failure { details: target.open(), ..Failure::new(Kind::Limit, message) });
+            let progress = target.progress().map(|progress| progress.to_string());
+            let details = progress.iter().flat_map(|text| text.lines()).map(str::to_owned).collect();
+            return Err(Failure { details, ..Failure::new(Kind::Limit, message) });
         }
         target.wait()?;
     }
@@ -130,8 +133,8 @@ impl Target for BareCard {
         Self::beats(self)
     }
 
-    fn open(&mut self) -> Vec<String> {
-        self.open_bursts()
+    fn progress(&self) -> Option<Progress> {
+        Some(Self::progress(self))
     }
 }
 
@@ -187,8 +190,8 @@ impl Target for Shielded<'_, '_> {
         self.card.beats()
     }
 
-    fn open(&mut self) -> Vec<String> {
-        Vec::new()
+    fn progress(&self) -> Option<Progress> {
+        self.card.progress().ok()
     }
 }
 

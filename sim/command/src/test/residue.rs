@@ -1,7 +1,7 @@
 //! What a session leaves for the next one: the same second session after two first sessions that
 //! differ in a secret only. Nothing of the second session may differ.
 
-use shef_card::{Design, RtlOptions, Traced};
+use shef_card::{Design, Traced};
 use shef_console::CliError;
 use shef_lab::probe::card;
 use shef_project::Value;
@@ -11,7 +11,7 @@ use super::case::{Case, Results};
 use super::drive::{Shielded, Target};
 use super::failure::{Failure, Kind};
 use super::phases::Passed;
-use super::rig::Rig;
+use super::rig::{Rig, steady};
 
 /// Changes the seed of a case to that of another secret.
 const OTHER: u64 = 0x5ec2_e7da_7a00_0001;
@@ -70,8 +70,7 @@ pub fn run(
             Ok(secret) => secret,
             Err(failure) => return Ok(Err(failure)),
         };
-        // Without random stalls, whose sequence would depend on the length of the first session.
-        let mut rig = Rig::new(design, RtlOptions::default(), case.seed, progress)?;
+        let mut rig = Rig::new(design, steady(case.seed), case.seed, progress)?;
         match sessions(&mut rig, case, &secret) {
             Ok(one) => seen.push(one),
             Err(failure) => return Ok(Err(failure)),

@@ -17,12 +17,17 @@ pub struct Rig {
     _keys: TempFolder,
 }
 
-/// The memory's timing for a seed: every seed has another latency, and its own stalls.
-// The one place that chooses the timing of a test.
+/// What a seed decides of a card: the memory's latency and stalls, and what registers and memories of
+/// the design contain at the start.
 pub fn timing(seed: u64) -> RtlOptions {
     const LATENCIES: [u64; 4] = [20, 1, 100, 40];
     let latency = LATENCIES[(seed % 4) as usize];
-    RtlOptions { memory_latency: Some(latency), stalls: Some(seed), ..RtlOptions::default() }
+    RtlOptions { memory_latency: Some(latency), stalls: Some(seed), ..steady(seed) }
+}
+
+/// The same without stalls, whose sequence would depend on what came before.
+pub fn steady(seed: u64) -> RtlOptions {
+    RtlOptions { contents: Some(seed), ..RtlOptions::default() }
 }
 
 impl Rig {

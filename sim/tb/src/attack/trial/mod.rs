@@ -234,6 +234,7 @@ fn timing(rng: &mut Rng) -> AxiMemoryConfig {
     AxiMemoryConfig {
         read_latency: 1 + rng.below(60),
         write_latency: 1 + rng.below(40),
+        jitter: 0,
         outstanding: if rng.one_in(4) { 2 + rng.below(6) as usize } else { 64 },
         stalls,
         reorder: stalls.is_some() && rng.one_in(2),
