@@ -19,6 +19,7 @@ use zeroize::Zeroizing;
 
 use crate::config::{ClientAuth, Tls, same_file};
 use crate::problem::{Kind, Problem, Result};
+use crate::secrets::open_private;
 use crate::time::{self, DAY};
 
 fn cannot(path: &Path, error: impl std::fmt::Display) -> Problem {
@@ -74,7 +75,7 @@ pub(crate) fn serial_of_client(path: &Path, der: &CertificateDer<'_>) -> Result<
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {
-    files::regular::open(path)
+    files::open_linked(path)
         .and_then(|file| files::contents(&file))
         .map_err(|error| cannot(path, error))
 }
@@ -398,14 +399,7 @@ pub fn server(tls: &Tls, now: i64) -> Result<Arc<Material>> {
 }
 
 fn load(tls: &Tls, now: i64, held: Option<&Clients>) -> Result<(Arc<Material>, Vec<String>)> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let file = files::regular::open(&tls.key).map_err(|error| cannot(&tls.key, error))?;
-    let mode =
-        file.metadata().map_err(|error| cannot(&tls.key, error))?.permissions().mode() & 0o777;
-    if mode & 0o077 != 0 {
-        return Err(Kind::Permissions
-            .because(format!("{}: mode is {mode:03o}, expected 600", tls.key.display())));
-    }
+    let file = open_private(&tls.key)?;
     let chain = certificates(&tls.certificate)?;
     fit_for_clients(&first(&tls.certificate)?, now)
         .map_err(|what| cannot(&tls.certificate, what))?;

@@ -18,9 +18,9 @@ use shef_verifierd::auth::Identity;
 use shef_verifierd::config::Config;
 use shef_verifierd::problem::{Kind, Problem};
 use shef_verifierd::role::Role;
-use shef_verifierd::secrets::{SystemEntropy, sha256};
+use shef_verifierd::secrets::{SystemEntropy, read_secret, sha256};
 use shef_verifierd::time::DAY;
-use shef_verifierd::{backup, check, init, run, signing};
+use shef_verifierd::{backup, check, init, run, signing, tls};
 use shef_verify::ReferenceValues;
 use shef_verify::corim::{CorimSigner, Describe, write_signed};
 
@@ -175,6 +175,34 @@ fn what_nobody_signed_keeps_a_digest_under_a_quota_of_its_own() {
         ),
         1
     );
+}
+
+/// Links of certificate managers and orchestrators are root's.
+#[test]
+fn root_takes_no_key_of_another_user() {
+    use std::os::unix::fs::{lchown, symlink};
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("v");
+    set_up(&dir);
+    let config = Config::read(&dir.join("verifierd.toml")).unwrap();
+    let reads = |file: &str| match file {
+        "kek" | "signing.key" => read_secret(&dir.join(file)).map(drop),
+        _ => tls::server(&config.tls, now()).map(drop),
+    };
+    for file in ["kek", "signing.key", "server.key", "server.pem", "ca.pem"] {
+        let (path, real) = (dir.join(file), dir.join(format!("{file}.real")));
+        std::fs::rename(&path, &real).unwrap();
+        symlink(&real, &path).unwrap();
+        reads(file).unwrap();
+        if lchown(&path, Some(4001), None).is_err() {
+            println!("skipped: only root can give files away");
+            return;
+        }
+        let problem = reads(file).unwrap_err();
+        assert!(problem.detail.contains("belongs to user 4001"), "{file}: {problem}");
+        std::fs::remove_file(&path).unwrap();
+        std::fs::rename(&real, &path).unwrap();
+    }
 }
 
 #[test]
