@@ -206,6 +206,51 @@ fn root_takes_no_key_of_another_user() {
 }
 
 #[test]
+fn a_caller_with_many_appraisals_removes_no_record_of_another() {
+    let limits =
+        "\n[limits]\nrate = 100000\nburst = 100000\n[retention]\nappraisals = 10\nunproven = 10\n";
+    let start = now();
+    let service = Service::with(|text| format!("{text}{limits}"), fixed_clock(start));
+    let device = Device::new(1);
+    service.furnish(&device);
+    let [few, many] = ["few", "many"].map(|name| service.client("default", Role::Attest, name));
+    let mut second = start;
+    // Records of genuine and of other evidence.
+    let mut appraise = |client: &Client| {
+        second += 1;
+        service.set_clock(second);
+        let (session, nonce) = client.session(Layer::Kernel, None);
+        let evidence = b64(&device.evidence(Layer::Kernel, &nonce));
+        client.post("/v1/appraise", &json!({"session": session, "evidence": evidence})).ok();
+        let junk = json!({"nonce": b64(&[1; 32]), "layer": "kernel", "evidence": b64(b"junk")});
+        client.post("/v1/appraise", &junk).problem(422, "SHEF-SVC-043");
+    };
+    let records = |of: &str, genuine: u8| {
+        number(
+            &service,
+            &format!(
+                "SELECT COUNT(*) FROM appraisal WHERE genuine = {genuine} AND caller LIKE '%:{of}'"
+            ),
+        )
+    };
+    appraise(&few);
+    (0..12).for_each(|_| appraise(&many));
+    service.runtime.block_on(service.running().app.sweep()).unwrap();
+    for genuine in [0, 1] {
+        assert_eq!((records("few", genuine), records("many", genuine)), (1, 9), "{genuine}");
+    }
+    // The newest ones of the caller with more records stay.
+    let oldest = "SELECT MIN(time) FROM appraisal WHERE genuine = 1 AND caller LIKE '%:many'";
+    assert_eq!(number(&service, oldest), start + 5);
+    // Both have more than half: each keeps half.
+    (0..12).for_each(|_| appraise(&few));
+    service.runtime.block_on(service.running().app.sweep()).unwrap();
+    for genuine in [0, 1] {
+        assert_eq!((records("few", genuine), records("many", genuine)), (5, 5), "{genuine}");
+    }
+}
+
+#[test]
 fn a_signers_certificate_is_watched() {
     let service = Service::start();
     let operator = &service.operator;
@@ -680,10 +725,10 @@ fn check_looks_and_touches_nothing() {
     let database = dir.join("verifierd.db");
     let run_check =
         |service: &Service| service.runtime.block_on(check::check(&config(service), now()));
-    assert!(run_check(&service).unwrap().notes.iter().any(|note| note.contains("version 5")));
+    assert!(run_check(&service).unwrap().notes.iter().any(|note| note.contains("version 6")));
     service.stop();
     // An older database stays unchanged: only run migrates it.
-    sql(&service, &["UPDATE meta SET number = 4 WHERE name = 'version'"]);
+    sql(&service, &["UPDATE meta SET number = 5 WHERE name = 'version'"]);
     let files = || {
         let mut names: Vec<_> =
             std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
