@@ -6,7 +6,6 @@ pub const MIGRATIONS: &[&str] = &[FIRST, HIGHEST_SVN, EVENTS, TO_HOST, REMEMBERE
 /// The caller of an appraisal, and an index by which records are counted for each caller.
 const CALLER: &str = "
 ALTER TABLE appraisal ADD COLUMN caller TEXT NOT NULL DEFAULT '';
-DROP INDEX appraisal_unproven;
 CREATE INDEX appraisal_caller ON appraisal (tenant, genuine, caller, time, id);
 ";
 
