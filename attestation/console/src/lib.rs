@@ -3,6 +3,8 @@
 //!
 //! Every command computes a serialisable value; module [`output`] prints it as text or JSON.
 
+#[cfg(target_os = "linux")]
+pub mod applied;
 pub mod codes;
 pub mod error;
 pub mod exit;

@@ -3,9 +3,9 @@
 //!
 //! A command takes the [`lock`] of the folder, reads the file, and [`replace`]s it. A reader finds
 //! the old or the new file, always complete: the new one is written as a [`Part`], under a name
-//! that no other file has. Except for [`open_linked`] and [`read_linked`], no function here follows a
-//! symbolic link at the end of a file's path. Root trusts neither folders that others can change, nor
-//! their files, nor paths that they can redirect ([`way`]).
+//! that no other file has. Except for [`open_linked`], [`open_private`] and [`read_linked`], no
+//! function here follows a symbolic link at the end of a file's path. Root trusts neither folders
+//! that others can change, nor their files, nor paths that they can redirect ([`way`]).
 
 pub mod regular;
 pub mod staged;
@@ -20,7 +20,9 @@ pub use folders::{make_folder, new_folder, set_up_folder};
 pub use lock::{FolderLock, LOCK, lock};
 pub use owner::{Owner, check, foreign, look, way};
 pub use part::{Part, replace, write_new};
-pub use read::{close_to_others, contents, open, open_linked, read, read_linked};
+pub use read::{
+    PrivateError, close_to_others, contents, open, open_linked, open_private, read, read_linked,
+};
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
@@ -77,6 +79,16 @@ pub fn beside(path: &Path) -> io::Result<PathBuf> {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{:016x}.part", u64::from_le_bytes(random)));
     Ok(name.into())
+}
+
+/// A version of a file: inode, time of its last change, length in bytes.
+pub type Stamp = (u64, i64, i64, u64);
+
+/// The version of a file that is there now, through links; `None` if there is no file.
+#[must_use]
+pub fn stamp(path: &Path) -> Option<Stamp> {
+    let found = std::fs::metadata(path).ok()?;
+    Some((found.ino(), found.ctime(), found.ctime_nsec(), found.len()))
 }
 
 /// Device and inode number of a file.

@@ -89,6 +89,40 @@ pub fn open_linked(path: &Path) -> io::Result<File> {
     if path.is_symlink() { open(&way(path)?) } else { open(path) }
 }
 
+/// Why a file with a secret is not read.
+#[derive(Debug)]
+pub enum PrivateError {
+    /// It cannot be opened, or belongs to another user.
+    Open(io::Error),
+    /// This mode lets other users read or change it.
+    Mode(u32),
+}
+
+impl From<io::Error> for PrivateError {
+    fn from(error: io::Error) -> Self {
+        Self::Open(error)
+    }
+}
+
+/// Opens a file with a secret by the rules of [`open_linked`]. Its mode has none of the permissions
+/// `others`, and it is root's or this user's; root takes the files that [`open`] takes.
+///
+/// # Errors
+/// Those of [`open_linked`], or the file is another user's, or accessible to other users.
+pub fn open_private(path: &Path, others: u32) -> Result<File, PrivateError> {
+    let file = open_linked(path)?;
+    let found = file.metadata()?;
+    let (user, us) = (found.uid(), rustix::process::geteuid().as_raw());
+    if !is_root() && ![0, us].contains(&user) {
+        let text = format!("it belongs to user {user}, expected user {us} or root");
+        return Err(io::Error::new(ErrorKind::PermissionDenied, text).into());
+    }
+    match found.mode() & 0o777 {
+        mode if mode & others == 0 => Ok(file),
+        mode => Err(PrivateError::Mode(mode)),
+    }
+}
+
 /// Reads a file by the rules of [`open_linked`].
 ///
 /// # Errors
@@ -121,6 +155,64 @@ mod tests {
         assert_eq!(read_linked(&link).unwrap(), "text");
         File::create(&file).unwrap().set_len(1 << 40).unwrap();
         assert_eq!(read_linked(&link).unwrap_err().kind(), ErrorKind::FileTooLarge);
+    }
+
+    #[test]
+    fn a_secret_is_its_owners_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("file"), dir.path().join("link"));
+        std::fs::write(&file, "secret").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        for (mode, others, good) in [
+            (0o600, 0o077, true),
+            (0o640, 0o027, true),
+            (0o640, 0o077, false),
+            (0o604, 0o027, false),
+            (0o620, 0o027, false),
+        ] {
+            std::fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+            for path in [&file, &link] {
+                match open_private(path, others) {
+                    Ok(_) => assert!(good, "{mode:o}"),
+                    Err(PrivateError::Mode(found)) => assert!(!good && found == mode, "{mode:o}"),
+                    Err(PrivateError::Open(error)) => panic!("{mode:o}: {error}"),
+                }
+            }
+        }
+        if !is_root() {
+            println!("skipped: only root can give files away");
+            return;
+        }
+        // Another user's link to root's file, and another user's file in a folder of a third user.
+        std::fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+        let refused = |path: &Path, text: &str| match open_private(path, 0o077).unwrap_err() {
+            PrivateError::Open(error) => assert!(error.to_string().contains(text), "{error}"),
+            PrivateError::Mode(mode) => panic!("{mode:o}"),
+        };
+        std::os::unix::fs::lchown(&link, Some(4001), None).unwrap();
+        refused(&link, "belongs to user 4001");
+        std::os::unix::fs::chown(dir.path(), Some(4001), None).unwrap();
+        refused(&link, "belongs to user 4001");
+        std::os::unix::fs::chown(&file, Some(5001), None).unwrap();
+        refused(&file, "belongs to user 5001");
+        // This user's rights, without root's.
+        std::os::unix::fs::chown(dir.path(), Some(0), None).unwrap();
+        std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+        std::fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+        std::thread::scope(|scope| {
+            // Linux keeps users for each thread.
+            scope.spawn(|| {
+                rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(65534)).unwrap();
+                assert_eq!(rustix::process::geteuid().as_raw(), 65534);
+                match open_private(&file, 0).unwrap_err() {
+                    PrivateError::Open(error) => assert!(
+                        error.to_string().contains("user 5001, expected user 65534 or root"),
+                        "{error}"
+                    ),
+                    PrivateError::Mode(mode) => panic!("{mode:o}"),
+                }
+            });
+        });
     }
 
     /// The layouts of certificate managers and orchestrators: links of root's to the current version.

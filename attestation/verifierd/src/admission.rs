@@ -46,8 +46,9 @@ pub async fn every_request(State(app): Shared, request: Request, next: Next) -> 
         app.refused(who, &what).await;
     }
     let headers = response.headers_mut();
-    if unread {
-        // The body was not read, so the client must not send another request on this connection.
+    if unread || route.is_some_and(Route::brings_key) {
+        // After a body that was not read, the client must not send another request on this
+        // connection. After a key, the buffers of the connection hold it until they are freed.
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -17,6 +17,7 @@ use shef_verify::{
     Revocations, TrustAnchor, TrustAnchors,
 };
 
+use crate::auth::Identity;
 use crate::problem::{Kind, Result};
 use crate::secrets::{random, sha256};
 use crate::store::{
@@ -682,12 +683,13 @@ pub fn is_genuine(outcome: &Outcome) -> bool {
     passed(outcome, &[CheckId::Nonce, CheckId::Signature, CheckId::Ueid])
 }
 
-/// The record of an appraisal.
+/// The record of an appraisal for this caller.
 #[must_use]
 pub fn record(
     outcome: &Outcome,
     policy: &StoredPolicy,
     input: &AppraisalInput<'_>,
+    caller: &Identity,
 ) -> AppraisalRecord {
     let common = input.evidence.claims().map(|claims| &claims.common);
     let accepted = outcome.verified.is_some();
@@ -696,6 +698,7 @@ pub fn record(
     let proven = is_genuine(outcome) && passed(outcome, &[CheckId::Measured, CheckId::Kernel]);
     AppraisalRecord {
         id: random(),
+        caller: caller.uri(),
         time: input.now,
         layer: input.layer.name(),
         verdict: if accepted { "accepted" } else { "denied" },

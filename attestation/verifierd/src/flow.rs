@@ -181,6 +181,7 @@ impl<'a> Case<'a> {
             (self.evidence.clone(), self.challenge.clone(), self.audience.clone());
         let (layer, shown_svn, now, chains) =
             (self.layer, self.shown_svn, self.now, Arc::clone(&self.app.chains));
+        let caller = self.identity.clone();
         let work = move |work_queue: &WorkQueue| {
             let input = AppraisalInput {
                 evidence: &evidence,
@@ -193,7 +194,7 @@ impl<'a> Case<'a> {
                 now,
             };
             let outcome = collateral.appraise(&policy, &input, chains.as_ref(), work_queue);
-            let record = appraiser::record(&outcome, &policy, &input);
+            let record = appraiser::record(&outcome, &policy, &input, &caller);
             Appraised { outcome, record }
         };
         self.app.work_queue(&self.identity.tenant).work(self.identity, work).await

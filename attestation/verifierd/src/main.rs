@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Parser, Subcommand};
-use shef_console::{CliError, Common, Exit, Output, exit, output, program, shell};
+use shef_console::{CliError, Common, Exit, Output, applied, exit, output, program, shell};
 use shef_verifierd::auth::Identity;
 use shef_verifierd::config::Config;
 use shef_verifierd::init::Listed;
@@ -94,8 +94,9 @@ enum Command {
         #[arg(long, default_values_t = [String::from("localhost"), String::from("127.0.0.1")])]
         host: Vec<String>,
     },
-    /// Renew the CA's list of revoked client certificates, crl.pem; optionally add certificates.
-    /// Status 3 if the configuration beside it does not pass check.
+    /// Renew the CA's list of revoked client certificates, crl.pem; optionally add certificates. Waits
+    /// until the running service applies the list; status 3 if unconfirmed, or if the configuration
+    /// beside it does not pass check.
     Revoke {
         /// The folder created by init.
         #[arg(long)]
@@ -243,7 +244,11 @@ fn command(output: &Output, command: Command) -> Result<Exit, CliError> {
         Command::Signing { command: Signing::Rotate { config } } => {
             let config = Config::read(&config)?;
             let (old, new) = signing::rotate(&config)?;
-            say!(output, "{} signs as {new} from the next SIGHUP on", config.signing_key.display());
+            say!(
+                output,
+                "{} is {new}; a running service signs as {old} until SIGHUP",
+                config.signing_key.display()
+            );
             say!(
                 output,
                 "{old} is retired: its public key is in {}, which every replica needs",
@@ -321,8 +326,8 @@ fn set_up(
     Ok(())
 }
 
-/// Writes the list of revoked client certificates, and says whether the configuration uses it.
-/// Undecided if the configuration cannot be checked, or the check fails.
+/// Writes the list of revoked client certificates, and waits until the running service applies it.
+/// Undecided if no service confirms it, or the configuration cannot be checked or fails the check.
 fn revoke(
     output: &Output,
     dir: &Path,
@@ -341,31 +346,45 @@ fn revoke(
     if !init::is_there(&file) {
         say!(output, "for the service's configuration: below [tls]");
         say!(output, "    crls = [\"crl.pem\"]");
-        say!(output, "then SIGHUP");
+        say!(output, "then SIGHUP, once; a service that names the list applies it within a second");
         return Ok(Exit::Done);
     }
-    let unconfirmed = |problem: Problem| {
-        output::warn(format!(
-            "the list is written, but not confirmed: {problem}. At SIGHUP, a running service reads the lists that it knows, and keeps the rest of its configuration; it does not start again with this one"
-        ));
-        Ok(Exit::Undecided)
-    };
-    let config = match Config::read(&file) {
-        Ok(config) => config,
-        Err(problem) => return unconfirmed(problem),
-    };
-    if !config.names_list(&list) {
+    let config = Config::read(&file);
+    if config.as_ref().is_ok_and(|config| !config.names_list(&list)) {
         let text = format!(
             "{} does not name {shown}, so nothing is revoked; below [tls]: crls = [\"crl.pem\"], then SIGHUP",
             file.display()
         );
         return Err(Kind::Config.because(text).into());
     }
-    say!(output, "{} names it: SIGHUP puts it in force", file.display());
-    match block(check::check(&config, now())) {
-        Ok(_) => Ok(Exit::Done),
-        Err(problem) => unconfirmed(problem),
+    let mut exit = Exit::Done;
+    match confirmed(dir, &list) {
+        Ok(()) => say!(output, "the running service applies it"),
+        Err(why) => {
+            exit = Exit::Undecided;
+            output::warn(format!(
+                "no service has confirmed that it applies the list: {why}. Revoked clients are accepted until one does; a service applies the list when it starts, and a running one that names it within a second"
+            ));
+        }
     }
+    if let Err(problem) = config.and_then(|config| block(check::check(&config, now()))) {
+        exit = Exit::Undecided;
+        output::warn(format!("a service does not start again with {}: {problem}", file.display()));
+    }
+    Ok(exit)
+}
+
+/// Waits until a running service applies a list of `dir` as it is now. The service runs as root, as
+/// this user, or as the owner of the folder.
+fn confirmed(dir: &Path, list: &Path) -> std::result::Result<(), String> {
+    use std::os::unix::fs::MetadataExt as _;
+    let mut believed = vec![0, rustix::process::geteuid().as_raw()];
+    believed.extend(std::fs::metadata(dir).map(|dir| dir.uid()));
+    applied::confirm("service", list, &believed, || {
+        let file = shef_files::open(list).and_then(|file| shef_files::contents(&file));
+        let pem = file.map_err(|error| format!("{}: {error}", list.display()))?;
+        Ok(applied::digest(&pem))
+    })
 }
 
 /// Prints a new bearer token and its entry for the configuration.

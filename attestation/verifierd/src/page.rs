@@ -20,7 +20,7 @@ use crate::role::Need;
 use crate::secrets::sha256;
 use crate::store::{
     AnchorRow, AppraisalRow, CorimRow, DeviceRow, Heads, KeyRow, PolicyRow, ReceiptRow,
-    RevocationRow,
+    RevocationRow, revoked_value,
 };
 use crate::time;
 
@@ -376,11 +376,15 @@ async fn ask(
     State(app): Shared,
     Extension(who): Extension<Identity>,
     Query(target): Query<Target>,
-) -> Response {
+) -> Result<Response> {
     let Target { kind, value } = &target;
+    let known = api::is_known(&app, &who.tenant, kind, &revoked_value(kind, value)?).await?;
     let body = html! {
         form method="post" action="/revoke" {
             p { "Revoke the " b { (kind) } " " code { (value) } "?" }
+            @if !known {
+                p { b { "No trust anchor, reference value or recent appraisal has this value." } " Check it: a value with an error in it revokes nothing." }
+            }
             p { "Evidence that rests on it is denied from now on, and boxes that were given out are not given out again. Sessions that a Shield has already opened go on: close them at their owners." }
             input type="hidden" name="kind" value=(kind);
             input type="hidden" name="value" value=(value);
@@ -389,7 +393,7 @@ async fn ask(
             p { button type="submit" class="danger" { "Revoke" } " " a href="/" { "Cancel" } }
         }
     };
-    page("Revoke", &who, &body)
+    Ok(page("Revoke", &who, &body))
 }
 
 #[derive(Deserialize)]

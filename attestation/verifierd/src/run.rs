@@ -1,5 +1,5 @@
-//! The life cycle of the process: start, reload on SIGHUP, sweep, orderly shutdown on SIGTERM and
-//! SIGINT.
+//! The life cycle of the process: start, reload on SIGHUP, revocation lists that change, sweep, orderly
+//! shutdown on SIGTERM and SIGINT.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,8 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use shef_console::applied::{self, Reporter};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::interval;
 
 use crate::app::{App, Clock};
 use crate::config::Config;
@@ -134,7 +136,7 @@ async fn every(
     app: Arc<App>,
     work: fn(Arc<App>) -> Work,
 ) {
-    let mut tick = tokio::time::interval(period);
+    let mut tick = interval(period);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
@@ -215,8 +217,52 @@ fn lists_stay(problems: &[Problem]) {
     }
 }
 
+/// How often a service checks its revocation lists.
+const LISTS: Duration = Duration::from_secs(1);
+
+/// Applies revocation lists when their files change, and reports to commands which content is in
+/// force.
+async fn lists(tls: Arc<ArcSwap<tls::Material>>) {
+    let mut reporter = Reporter::new("service");
+    let (mut answer, mut look) = (interval(applied::LOOK), interval(LISTS));
+    // The lists in force, with the versions of their files. A reload may have read a file before it
+    // changed, so after a reload, and at the start, the files are read again.
+    let mut seen = None;
+    loop {
+        tokio::select! {
+            _ = answer.tick() => {
+                for (file, error) in reporter.answer(tls.load().applied()) {
+                    tracing::warn!(file = %file.display(), "cannot tell `shef-verifierd revoke` that this list is applied: {error}");
+                }
+            }
+            _ = look.tick() => {
+                let held = tls.load_full();
+                let files = held.list_files();
+                if seen.as_ref().is_some_and(|(material, versions)| {
+                    Arc::ptr_eq(material, &held) && *versions == files
+                }) {
+                    continue;
+                }
+                match held.narrowed(None) {
+                    Ok((material, bad)) => {
+                        lists_stay(&bad);
+                        // If a reload came in between, its material stays, for the next look.
+                        let before = tls.compare_and_swap(&held, Arc::clone(&material));
+                        seen = Arc::ptr_eq(&before, &held).then_some((material, files));
+                    }
+                    Err(problem) => {
+                        lists_stay(&[problem]);
+                        seen = Some((held, files));
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Runs until SIGTERM or SIGINT, and passes the listening address to `ready`; SIGHUP reloads the
-/// configuration.
+/// configuration. A revocation list that changes is in force within a second, and commands on this
+/// machine can ask for it ([`applied`]).
 ///
 /// # Errors
 /// The service cannot start.
@@ -230,6 +276,8 @@ pub async fn run(path: PathBuf, ready: impl FnOnce(SocketAddr)) -> Result<()> {
     let mut int = signal(SignalKind::interrupt()).map_err(cannot)?;
     let running = start(Config::read(&path)?, Clock::System).await?;
     ready(running.address);
+    // On its own: a reload waits for the database.
+    let lists = tokio::spawn(lists(Arc::clone(&running.tls)));
     loop {
         tokio::select! {
             _ = hup.recv() => {
@@ -255,6 +303,7 @@ pub async fn run(path: PathBuf, ready: impl FnOnce(SocketAddr)) -> Result<()> {
         }
     }
     tracing::info!("stopping");
+    lists.abort();
     running.stop().await;
     Ok(())
 }

@@ -43,27 +43,28 @@ pub fn sha256(bytes: &[u8]) -> [u8; 32] {
     digest.as_ref().try_into().expect("SHA-256 has 32 bytes")
 }
 
-/// Reads 32 bytes in hexadecimal from a regular file that only its owner can read.
+/// Opens a file with a secret by the rules of [`files::open_private`]: orchestrators link the current
+/// version of a secret.
 ///
 /// # Errors
-/// Missing, not a regular file, accessible to others, not 64 hexadecimal digits; or this is root,
-/// and the file is a symbolic link in the folder of another user.
+/// Missing, not a regular file, another user's, or accessible to others.
+pub(crate) fn open_private(path: &Path) -> Result<std::fs::File> {
+    files::open_private(path, 0o077).map_err(|error| match error {
+        files::PrivateError::Open(error) => {
+            Kind::Material.because(format!("{}: {error}", path.display()))
+        }
+        files::PrivateError::Mode(mode) => Kind::Permissions
+            .because(format!("{}: mode is {mode:03o}, expected 600", path.display())),
+    })
+}
+
+/// Reads 32 bytes in hexadecimal from a file with a secret.
+///
+/// # Errors
+/// Missing, not a regular file, another user's, accessible to others, or not 64 hexadecimal digits.
 pub fn read_secret(path: &Path) -> Result<Zeroizing<[u8; 32]>> {
-    use std::os::unix::fs::PermissionsExt as _;
     let cannot = |error: io::Error| Kind::Material.because(format!("{}: {error}", path.display()));
-    // Orchestrators link the current version of a secret. Root follows no link in another user's
-    // folder.
-    let open = if files::foreign(files::folder(path)).map_err(cannot)? {
-        files::open
-    } else {
-        files::regular::open
-    };
-    let mut file = open(path).map_err(cannot)?;
-    let mode = file.metadata().map_err(cannot)?.permissions().mode() & 0o777;
-    if mode & 0o077 != 0 {
-        return Err(Kind::Permissions
-            .because(format!("{}: mode is {mode:03o}, expected 600", path.display())));
-    }
+    let mut file = open_private(path)?;
     // Full capacity at once: a growing buffer would leave parts of the secret behind.
     let mut text = Zeroizing::new(Vec::with_capacity(128));
     file.by_ref().take(128).read_to_end(&mut text).map_err(cannot)?;

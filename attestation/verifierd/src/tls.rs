@@ -9,6 +9,7 @@ use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKey
 use rustls::server::WantsServerCert;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::{ConfigBuilder, ServerConfig, WantsVerifier};
+use shef_console::applied;
 use shef_files as files;
 use shef_tls::{List, Lists};
 use x509_cert::der::Decode as _;
@@ -19,6 +20,7 @@ use zeroize::Zeroizing;
 
 use crate::config::{ClientAuth, Tls, same_file};
 use crate::problem::{Kind, Problem, Result};
+use crate::secrets::open_private;
 use crate::time::{self, DAY};
 
 fn cannot(path: &Path, error: impl std::fmt::Display) -> Problem {
@@ -74,7 +76,7 @@ pub(crate) fn serial_of_client(path: &Path, der: &CertificateDer<'_>) -> Result<
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {
-    files::regular::open(path)
+    files::open_linked(path)
         .and_then(|file| files::contents(&file))
         .map_err(|error| cannot(path, error))
 }
@@ -93,24 +95,38 @@ pub(crate) fn lists_in(
     if list.is_empty() { Err(cannot(path, "no revocation list in PEM")) } else { Ok(list) }
 }
 
-/// The usable revocation lists in these files, each with its file, and a problem for each file that
-/// has others. `ca` is any CA of clients.
-fn read_lists(paths: &[PathBuf], ca: &CertificateDer<'_>) -> (Vec<(PathBuf, List)>, Vec<Problem>) {
-    let (mut good, mut bad) = (Vec::new(), Vec::new());
+/// What revocation lists in files hold.
+#[derive(Default)]
+struct ReadLists {
+    /// The usable lists, each with its file.
+    good: Vec<(PathBuf, List)>,
+    /// The problems of the other lists.
+    bad: Vec<Problem>,
+    /// The files that have only usable lists, with the [`digest`](applied::digest) of each.
+    whole: Vec<(PathBuf, String)>,
+}
+
+/// Reads the revocation lists in these files. `ca` is any CA of clients.
+fn read_lists(paths: &[PathBuf], ca: &CertificateDer<'_>) -> ReadLists {
+    let mut read_lists = ReadLists::default();
     for path in paths {
-        match read(path).and_then(|pem| lists_in(path, &pem)) {
-            Ok(lists) => {
+        let problems = read_lists.bad.len();
+        match read(path).and_then(|pem| Ok((lists_in(path, &pem)?, applied::digest(&pem)))) {
+            Ok((lists, digest)) => {
                 for der in lists {
                     match List::new(der, ca) {
-                        Ok(list) => good.push((path.clone(), list)),
-                        Err(error) => bad.push(cannot(path, error)),
+                        Ok(list) => read_lists.good.push((path.clone(), list)),
+                        Err(error) => read_lists.bad.push(cannot(path, error)),
                     }
                 }
+                if read_lists.bad.len() == problems {
+                    read_lists.whole.push((path.clone(), digest));
+                }
             }
-            Err(problem) => bad.push(problem),
+            Err(problem) => read_lists.bad.push(problem),
         }
     }
-    (good, bad)
+    read_lists
 }
 
 /// The files whose revocation lists no CA of clients issued.
@@ -123,7 +139,7 @@ pub fn foreign_lists(tls: &Tls) -> Result<Vec<PathBuf>> {
     }
     let cas = certificates(&tls.client_ca)?;
     let foreign = |list: &List| !cas.iter().any(|ca| list.is_of(ca, &provider()));
-    let (lists, _) = read_lists(&tls.crls, &cas[0]);
+    let lists = read_lists(&tls.crls, &cas[0]).good;
     let mut files: Vec<_> =
         lists.into_iter().filter(|(_, list)| foreign(list)).map(|(path, _)| path).collect();
     files.dedup();
@@ -149,7 +165,7 @@ pub fn ends(tls: &Tls) -> Result<Vec<(&'static str, i64)>> {
             ca.tbs_certificate().validity().not_after.to_unix_duration().as_secs() as i64,
         ));
     }
-    let (lists, bad) = read_lists(&tls.crls, &cas[0]);
+    let ReadLists { good: lists, bad, .. } = read_lists(&tls.crls, &cas[0]);
     if let Some(problem) = bad.into_iter().next() {
         return Err(problem);
     }
@@ -185,6 +201,8 @@ struct Clients {
     strangers: bool,
     /// The files of the revocation lists.
     files: Vec<PathBuf>,
+    /// Those of them whose lists are all in force, with the digest of the content that is.
+    applied: Vec<(PathBuf, String)>,
     lists: Lists,
 }
 
@@ -209,12 +227,13 @@ impl Clients {
                 withdrawn: Vec::new(),
                 strangers: true,
                 files: Vec::new(),
+                applied: Vec::new(),
                 lists: before.after(Vec::new(), true),
             };
             return Ok(Found { clients, lost: Vec::new() });
         }
         let cas = certificates(&tls.client_ca)?;
-        let (new, bad) = read_lists(&tls.crls, &cas[0]);
+        let ReadLists { good: new, bad, whole } = read_lists(&tls.crls, &cas[0]);
         if let Some(problem) = bad.into_iter().next() {
             return Err(problem);
         }
@@ -240,6 +259,7 @@ impl Clients {
             withdrawn: Vec::new(),
             strangers: tls.client_auth == ClientAuth::Optional,
             files: tls.crls.clone(),
+            applied: whole,
             lists,
         };
         Ok(Found { clients, lost })
@@ -266,8 +286,11 @@ impl Clients {
             }
         }
         let Some(ca) = all.cas.first() else { return (all, Vec::new()) };
-        let (lists, bad) = read_lists(&all.files, ca);
-        all.lists = all.lists.after(lists.into_iter().map(|(_, list)| list).collect(), false);
+        let ReadLists { good, bad, whole } = read_lists(&all.files, ca);
+        all.lists = all.lists.after(good.into_iter().map(|(_, list)| list).collect(), false);
+        // The last content of the other files stays in force.
+        all.applied.retain(|(file, _)| !whole.iter().any(|(new, _)| new == file));
+        all.applied.extend(whole);
         (all, bad)
     }
 
@@ -295,6 +318,19 @@ impl Material {
         self.verifier.as_ref().is_some_and(|verifier| {
             verifier.verify_client_cert(own, others, UnixTime::now()).is_ok()
         })
+    }
+
+    /// The files of revocation lists, with the version of each that is there now.
+    #[must_use]
+    pub fn list_files(&self) -> Vec<(PathBuf, Option<files::Stamp>)> {
+        self.clients.files.iter().map(|file| (file.clone(), files::stamp(file))).collect()
+    }
+
+    /// The files of revocation lists that are in force, with the
+    /// [`digest`](shef_console::applied::digest) of the content that is.
+    #[must_use]
+    pub fn applied(&self) -> &[(PathBuf, String)] {
+        &self.clients.applied
     }
 
     /// The same server certificate, for the clients that are left of the present ones: without those
@@ -398,14 +434,7 @@ pub fn server(tls: &Tls, now: i64) -> Result<Arc<Material>> {
 }
 
 fn load(tls: &Tls, now: i64, held: Option<&Clients>) -> Result<(Arc<Material>, Vec<String>)> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let file = files::regular::open(&tls.key).map_err(|error| cannot(&tls.key, error))?;
-    let mode =
-        file.metadata().map_err(|error| cannot(&tls.key, error))?.permissions().mode() & 0o777;
-    if mode & 0o077 != 0 {
-        return Err(Kind::Permissions
-            .because(format!("{}: mode is {mode:03o}, expected 600", tls.key.display())));
-    }
+    let file = open_private(&tls.key)?;
     let chain = certificates(&tls.certificate)?;
     fit_for_clients(&first(&tls.certificate)?, now)
         .map_err(|what| cannot(&tls.certificate, what))?;

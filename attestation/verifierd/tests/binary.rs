@@ -403,8 +403,9 @@ fn a_lost_list_is_not_begun_anew_however_the_configuration_names_it() {
         let named = format!("crls = [{spelling:?}]\nclient_ca =");
         dir.configure(|_| text.replace("client_ca =", &named));
         let said = command(&revoke(&[]));
-        let line = String::from_utf8_lossy(&said.stdout).into_owned();
-        assert!(said.status.success() && line.contains("SIGHUP puts it"), "{spelling}: {said:?}");
+        let warning = String::from_utf8_lossy(&said.stderr).into_owned();
+        let none = "no service has confirmed that it applies the list: no running service";
+        assert!(said.status.code() == Some(3) && warning.contains(none), "{spelling}: {said:?}");
         std::fs::remove_file(&list).unwrap();
         for more in [&[][..], &["--new-list"]] {
             let said = fails(&revoke(more), 5, "SHEF-SVC-002");
@@ -420,58 +421,117 @@ fn a_lost_list_is_not_begun_anew_however_the_configuration_names_it() {
         dir.configure(|_| text.replace("client_ca =", named).replace(good, broken));
         let said = command(&revoke(&[]));
         let warning = String::from_utf8_lossy(&said.stderr).into_owned();
-        assert!(said.status.code() == Some(3) && warning.contains("not confirmed"), "{said:?}");
+        assert!(
+            said.status.code() == Some(3) && warning.contains("a service does not start again"),
+            "{said:?}"
+        );
     }
 }
 
-/// A running service refuses a client that `revoke` named after SIGHUP, whatever `hinder` did before
-/// the signal. Its result is dropped afterwards.
-fn revokes_at_a_signal<T>(hinder: impl FnOnce(&Dir) -> T) {
+/// A service that names its list in this spelling, with the client bob and the arguments that revoke
+/// it.
+fn with_list(spelling: &str) -> (Dir, Process, Client, [String; 4]) {
     let dir = dir();
     let (folder, bob) = (dir.path.to_str().unwrap(), dir.path.join("bob.pem"));
-    let revoke = ["revoke", "--dir", folder];
     assert!(
         command(&["client", "--dir", folder, "--role", "audit", "--name", "bob"]).status.success()
     );
-    fails(&[&revoke[..], &["--new-list"]].concat(), 5, "SHEF-SVC-001");
-    dir.configure(|text| text.replace("client_ca =", "crls = [\"crl.pem\"]\nclient_ca ="));
-    let (mut process, log) = started(&dir);
+    fails(&["revoke", "--dir", folder, "--new-list"], 5, "SHEF-SVC-001");
+    std::os::unix::fs::symlink("crl.pem", dir.path.join("link.pem")).unwrap();
+    let named = format!("crls = [{spelling:?}]\nclient_ca =");
+    dir.configure(|text| text.replace("client_ca =", &named));
+    let (process, log) = started(&dir);
     let url = format!("https://{}", log.last().unwrap()["address"].as_str().unwrap());
     let client = Client::new(&dir.path, &url, Some("bob"));
     client.get("/v1/devices").ok();
-    assert!(command(&[&revoke[..], &[bob.to_str().unwrap()]].concat()).status.success());
-    let hindered = hinder(&dir);
-    signal(&process.child, "-HUP");
-    let refused = (0..1000).any(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-        client.try_send("GET", "/v1/devices", &[], b"").map_or(true, |answer| answer.status == 401)
-    });
-    assert!(refused, "the revoked client is accepted");
-    drop(hindered);
+    let revoke = ["revoke", "--dir", folder, bob.to_str().unwrap()].map(str::to_owned);
+    (dir, process, client, revoke)
+}
+
+fn is_refused(client: &Client) -> bool {
+    client.try_send("GET", "/v1/devices", &[], b"").map_or(true, |answer| answer.status == 401)
+}
+
+fn ends(mut process: Process) {
     process.client.get("/v1/devices").ok();
     signal(&process.child, "-TERM");
     assert_eq!(process.child.wait().unwrap().code(), Some(0));
 }
 
+/// `revoke` ends with 0 when the running service refuses the client.
+#[test]
+fn a_revocation_is_in_force_when_the_command_says_so() {
+    for spelling in ["crl.pem", "link.pem"] {
+        let (_dir, process, client, revoke) = with_list(spelling);
+        let said = command(&revoke.each_ref().map(String::as_str));
+        let line = String::from_utf8_lossy(&said.stdout).into_owned();
+        assert!(
+            said.status.success() && line.contains("the running service applies it"),
+            "{spelling}: {said:?}"
+        );
+        assert!(is_refused(&client), "{spelling}: the revoked client is accepted");
+        ends(process);
+    }
+}
+
+/// The list is written, but the service applies nothing while it is stopped.
+#[test]
+fn a_list_that_no_service_applies_is_not_confirmed() {
+    let (_dir, process, client, revoke) = with_list("crl.pem");
+    signal(&process.child, "-STOP");
+    let said = command(&revoke.each_ref().map(String::as_str));
+    let warning = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(
+        said.status.code() == Some(3) && warning.contains("the running service does not answer"),
+        "{said:?}"
+    );
+    signal(&process.child, "-CONT");
+    let refused = (0..1000).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        is_refused(&client)
+    });
+    assert!(refused, "the revoked client is accepted");
+    ends(process);
+}
+
+/// A running service refuses a client that `revoke` named, whatever `hinder` did before. Its result
+/// is dropped afterwards.
+fn revokes<T>(hinder: impl FnOnce(&Dir) -> T, status: i32) {
+    let (dir, process, client, revoke) = with_list("crl.pem");
+    let hindered = hinder(&dir);
+    // The service reads the file again, and refuses it.
+    signal(&process.child, "-HUP");
+    let said = command(&revoke.each_ref().map(String::as_str));
+    assert_eq!(said.status.code(), Some(status), "{said:?}");
+    let line = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert!(line.contains("the running service applies it"), "{said:?}");
+    assert!(is_refused(&client), "the revoked client is accepted");
+    drop(hindered);
+    ends(process);
+}
+
 #[test]
 fn a_file_with_an_error_holds_no_revocation_back() {
-    revokes_at_a_signal(|dir| dir.configure(|text| text.replace("[storage]", "[storag]")));
+    revokes(|dir| dir.configure(|text| text.replace("[storage]", "[storag]")), 3);
 }
 
 #[test]
 fn a_database_that_another_process_holds_holds_no_revocation_back() {
-    revokes_at_a_signal(|dir| {
-        // Writers wait until the end of this transaction.
-        let runtime = tokio::runtime::Runtime::new().unwrap();
-        let database = dir.path.join("verifierd.db");
-        let connection = runtime.block_on(async {
-            let mut connection =
-                sqlx::SqliteConnection::connect(database.to_str().unwrap()).await.unwrap();
-            sqlx::query("BEGIN EXCLUSIVE").execute(&mut connection).await.unwrap();
-            connection
-        });
-        (connection, runtime)
-    });
+    revokes(
+        |dir| {
+            // Writers wait until the end of this transaction.
+            let runtime = tokio::runtime::Runtime::new().unwrap();
+            let database = dir.path.join("verifierd.db");
+            let connection = runtime.block_on(async {
+                let mut connection =
+                    sqlx::SqliteConnection::connect(database.to_str().unwrap()).await.unwrap();
+                sqlx::query("BEGIN EXCLUSIVE").execute(&mut connection).await.unwrap();
+                connection
+            });
+            (connection, runtime)
+        },
+        0,
+    );
 }
 
 /// A list that is not in the configuration revokes nothing, and a file has one purpose.
@@ -486,10 +546,8 @@ fn commands_look_whether_they_had_an_effect() {
     std::fs::write(&dir.config, text.replace("client_ca =", "crls = [\"crl.pem\"]\nclient_ca ="))
         .unwrap();
     let said = command(&revoke);
-    assert!(
-        said.status.success()
-            && String::from_utf8_lossy(&said.stdout).contains("SIGHUP puts it in force")
-    );
+    let warning = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(said.status.code() == Some(3) && warning.contains("no running service"), "{said:?}");
     make_database(&dir);
     let signing = dir.path.join("signing.key");
     assert!(

@@ -18,9 +18,9 @@ use shef_verifierd::auth::Identity;
 use shef_verifierd::config::Config;
 use shef_verifierd::problem::{Kind, Problem};
 use shef_verifierd::role::Role;
-use shef_verifierd::secrets::{SystemEntropy, sha256};
+use shef_verifierd::secrets::{SystemEntropy, read_secret, sha256};
 use shef_verifierd::time::DAY;
-use shef_verifierd::{backup, check, init, run, signing};
+use shef_verifierd::{backup, check, init, run, signing, tls};
 use shef_verify::ReferenceValues;
 use shef_verify::corim::{CorimSigner, Describe, write_signed};
 
@@ -175,6 +175,79 @@ fn what_nobody_signed_keeps_a_digest_under_a_quota_of_its_own() {
         ),
         1
     );
+}
+
+/// Links of certificate managers and orchestrators are root's.
+#[test]
+fn root_takes_no_key_of_another_user() {
+    use std::os::unix::fs::{lchown, symlink};
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("v");
+    set_up(&dir);
+    let config = Config::read(&dir.join("verifierd.toml")).unwrap();
+    let reads = |file: &str| match file {
+        "kek" | "signing.key" => read_secret(&dir.join(file)).map(drop),
+        _ => tls::server(&config.tls, now()).map(drop),
+    };
+    for file in ["kek", "signing.key", "server.key", "server.pem", "ca.pem"] {
+        let (path, real) = (dir.join(file), dir.join(format!("{file}.real")));
+        std::fs::rename(&path, &real).unwrap();
+        symlink(&real, &path).unwrap();
+        reads(file).unwrap();
+        if lchown(&path, Some(4001), None).is_err() {
+            println!("skipped: only root can give files away");
+            return;
+        }
+        let problem = reads(file).unwrap_err();
+        assert!(problem.detail.contains("belongs to user 4001"), "{file}: {problem}");
+        std::fs::remove_file(&path).unwrap();
+        std::fs::rename(&real, &path).unwrap();
+    }
+}
+
+#[test]
+fn a_caller_with_many_appraisals_removes_no_record_of_another() {
+    let limits =
+        "\n[limits]\nrate = 100000\nburst = 100000\n[retention]\nappraisals = 10\nunproven = 10\n";
+    let start = now();
+    let service = Service::with(|text| format!("{text}{limits}"), fixed_clock(start));
+    let device = Device::new(1);
+    service.furnish(&device);
+    let [few, many] = ["few", "many"].map(|name| service.client("default", Role::Attest, name));
+    let mut second = start;
+    // Records of genuine and of other evidence.
+    let mut appraise = |client: &Client| {
+        second += 1;
+        service.set_clock(second);
+        let (session, nonce) = client.session(Layer::Kernel, None);
+        let evidence = b64(&device.evidence(Layer::Kernel, &nonce));
+        client.post("/v1/appraise", &json!({"session": session, "evidence": evidence})).ok();
+        let junk = json!({"nonce": b64(&[1; 32]), "layer": "kernel", "evidence": b64(b"junk")});
+        client.post("/v1/appraise", &junk).problem(422, "SHEF-SVC-043");
+    };
+    let records = |of: &str, genuine: u8| {
+        number(
+            &service,
+            &format!(
+                "SELECT COUNT(*) FROM appraisal WHERE genuine = {genuine} AND caller LIKE '%:{of}'"
+            ),
+        )
+    };
+    appraise(&few);
+    (0..12).for_each(|_| appraise(&many));
+    service.runtime.block_on(service.running().app.sweep()).unwrap();
+    for genuine in [0, 1] {
+        assert_eq!((records("few", genuine), records("many", genuine)), (1, 9), "{genuine}");
+    }
+    // The newest ones of the caller with more records stay.
+    let oldest = "SELECT MIN(time) FROM appraisal WHERE genuine = 1 AND caller LIKE '%:many'";
+    assert_eq!(number(&service, oldest), start + 5);
+    // Both have more than half: each keeps half.
+    (0..12).for_each(|_| appraise(&few));
+    service.runtime.block_on(service.running().app.sweep()).unwrap();
+    for genuine in [0, 1] {
+        assert_eq!((records("few", genuine), records("many", genuine)), (5, 5), "{genuine}");
+    }
 }
 
 #[test]
@@ -652,10 +725,10 @@ fn check_looks_and_touches_nothing() {
     let database = dir.join("verifierd.db");
     let run_check =
         |service: &Service| service.runtime.block_on(check::check(&config(service), now()));
-    assert!(run_check(&service).unwrap().notes.iter().any(|note| note.contains("version 5")));
+    assert!(run_check(&service).unwrap().notes.iter().any(|note| note.contains("version 6")));
     service.stop();
     // An older database stays unchanged: only run migrates it.
-    sql(&service, &["UPDATE meta SET number = 4 WHERE name = 'version'"]);
+    sql(&service, &["UPDATE meta SET number = 5 WHERE name = 'version'"]);
     let files = || {
         let mut names: Vec<_> =
             std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();

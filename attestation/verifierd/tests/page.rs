@@ -94,7 +94,18 @@ fn a_revocation_needs_a_confirmed_form_of_this_service() {
     let operator = &service.operator;
     service.furnish(&device);
     let ueid = hex::encode(device.ueid);
+    let unknown = "No trust anchor, reference value or recent appraisal has this value";
     let page = html(operator, &format!("/revoke?kind=device&value={ueid}"));
+    assert!(page.contains(unknown), "{page}");
+    operator.get(&format!("/revoke?kind=device&value={ueid}0")).problem(422, "SHEF-SVC-053");
+    let (session, nonce) = operator.session(Layer::Kernel, None);
+    let evidence = b64(&device.evidence(Layer::Kernel, &nonce));
+    operator.post("/v1/appraise", &json!({"session": session, "evidence": evidence})).ok();
+    // The value is known, in whatever spelling.
+    for value in [ueid.clone(), ueid.to_uppercase()] {
+        let page = html(operator, &format!("/revoke?kind=device&value={value}"));
+        assert!(!page.contains(unknown), "{page}");
+    }
     let token = page.split("name=\"token\" value=\"").nth(1).unwrap().split('"').next().unwrap();
     let post = |client: &Client, body: String| {
         client.send(

@@ -494,7 +494,7 @@ fn a_device_that_was_updated_does_not_go_back() {
     service.runtime.block_on(async {
         let pool = sqlx::SqlitePool::connect(database.to_str().unwrap()).await.unwrap();
         sqlx::raw_sql("ALTER TABLE device DROP COLUMN highest_svn; DROP TABLE event; ALTER TABLE key_name DROP COLUMN to_host; \
-             DROP TABLE corim_version; DROP INDEX appraisal_unproven; ALTER TABLE appraisal DROP COLUMN genuine; \
+             DROP TABLE corim_version; DROP INDEX appraisal_unproven; DROP INDEX appraisal_caller; ALTER TABLE appraisal DROP COLUMN caller; ALTER TABLE appraisal DROP COLUMN genuine; \
              ALTER TABLE appraisal DROP COLUMN sha256; ALTER TABLE tenant DROP COLUMN kept_signed; UPDATE meta SET number = 1 WHERE name = 'version'")
             .execute(&pool)
             .await

@@ -488,7 +488,7 @@ fn commands_say_what_holds_and_what_can_be_pasted() {
     std::os::unix::fs::symlink("gone.toml", &dir.config).unwrap();
     let said = command(&revoke);
     let warning = String::from_utf8_lossy(&said.stderr);
-    assert!(said.status.code() == Some(3) && warning.contains("not confirmed"), "{said:?}");
+    assert!(said.status.code() == Some(3) && warning.contains("does not start again"), "{said:?}");
     let line = String::from_utf8_lossy(&said.stdout).into_owned();
     assert!(line.contains("it ends ") && line.contains(" UTC"), "{line}");
 }

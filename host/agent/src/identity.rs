@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustls::pki_types::CertificateDer;
+use shef_console::applied;
 use shef_device::is_name;
 use shef_files as files;
 use shef_proto::crypto::sha256;
@@ -145,7 +146,7 @@ impl Revoked {
                 return Err(AgentError::Config { message });
             }
         }
-        Ok(Self { certificates: list, owners, digest: Self::digest_of(&text) })
+        Ok(Self { certificates: list, owners, digest: applied::digest(text.as_bytes()) })
     }
 
     pub(crate) fn contains(&self, owner: &Identity) -> bool {
@@ -180,12 +181,7 @@ impl Revoked {
         self.certificates.contains(fingerprint)
     }
 
-    /// SHA-256 of a list's text, in hexadecimal.
-    pub(crate) fn digest_of(text: &str) -> String {
-        hex::encode(sha256(text.as_bytes()))
-    }
-
-    /// SHA-256 of the file, in hexadecimal.
+    /// [`applied::digest`] of the file.
     pub(crate) fn digest(&self) -> &str {
         &self.digest
     }

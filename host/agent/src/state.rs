@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -25,21 +24,13 @@ use crate::init::issued_to;
 use crate::slot::Slot;
 use crate::{AgentError, Config};
 
-/// A version of a file: inode, time of its last change, length in bytes.
-type Stamp = (u64, i64, i64, u64);
-
-fn stamp(path: &Path) -> Option<Stamp> {
-    let found = std::fs::metadata(path).ok()?;
-    Some((found.ino(), found.ctime(), found.ctime_nsec(), found.len()))
-}
-
 /// Settings that can change while the agent runs.
 #[derive(Clone)]
 pub(crate) struct Setup {
     pub(crate) acceptor: TlsAcceptor,
     pub(crate) revoked: Arc<Revoked>,
     /// The file of that list, and the version last read.
-    list: Option<(std::path::PathBuf, Option<Stamp>)>,
+    list: Option<(std::path::PathBuf, Option<files::Stamp>)>,
     pub(crate) grace: Duration,
     pub(crate) drain: Duration,
     pub(crate) max_connections: usize,
@@ -64,7 +55,7 @@ impl Setup {
         let setup = Self {
             acceptor: TlsAcceptor::from(Arc::new(tls(config)?)),
             // Before the file is read: a change in between triggers another read.
-            list: config.revoked.clone().map(|path| (path.clone(), stamp(&path))),
+            list: config.revoked.clone().map(|path| (path.clone(), files::stamp(&path))),
             revoked: config
                 .revoked
                 .as_deref()
@@ -320,8 +311,12 @@ impl Running {
     /// Applies the revocation list if its file changed, and ends sessions whose certificate has
     /// expired. This needs neither a signal nor a valid configuration.
     pub(crate) fn look_at_owners(&self) {
-        let changed =
-            self.shared.setup().list.as_ref().is_some_and(|(path, seen)| stamp(path) != *seen);
+        let changed = self
+            .shared
+            .setup()
+            .list
+            .as_ref()
+            .is_some_and(|(path, seen)| files::stamp(path) != *seen);
         if changed {
             self.read_revoked_again();
         }
@@ -338,7 +333,7 @@ impl Running {
         // Locked from here on: otherwise the settings of a concurrent reload would be lost.
         let mut setup = self.shared.setup.write().unwrap_or_else(PoisonError::into_inner);
         let Some((path, _)) = &setup.list else { return };
-        let list = Some((path.clone(), stamp(path)));
+        let list = Some((path.clone(), files::stamp(path)));
         let revoked = match Revoked::load(path) {
             Ok(revoked) => {
                 warn_of_lifted(&setup.revoked, &revoked);

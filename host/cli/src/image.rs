@@ -22,7 +22,13 @@ use shef_console::output::count;
 /// Maximum size of a container.
 pub const MAX_CONTAINER: u64 = 1 << 30;
 
-/// Flags of `shef image build`. No flag that determines what is signed has a default.
+/// Flags of `shef image build`. Of what is signed, the design, the program, the accelerator, the device
+/// type and the security version have no default. Two values have one, which weakens nothing:
+///
+/// - `--chunk-size` divides the plaintext. The header lists each chunk, whatever its size.
+/// - `--min-kernel-svn 1` admits every kernel. The kernel itself checks this number, so no vendor may
+///   rely on it against an old kernel: the policy under which the image key is released decides that
+///   (`min_kernel_svn` in [`Policy`](shef::verifier::Policy)).
 #[derive(clap::Args)]
 #[command(
     after_help = "The design is --project DIR, --simulated-card, or all of --config, --payload, --design, --accelerator and --target."
@@ -343,4 +349,29 @@ fn build(output: &Output, args: &BuildArgs) -> Result<Exit, CliError> {
     ))?;
     Document::new(container.header(), "verified", Some(image.digest)).print(output)?;
     Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Build {
+        #[command(flatten)]
+        _args: BuildArgs,
+    }
+
+    /// What the documentation of [`BuildArgs`] says.
+    #[test]
+    fn two_signed_values_have_a_default() {
+        let command = Build::command();
+        let named = |wanted: fn(&clap::Arg) -> bool| -> Vec<_> {
+            command.get_arguments().filter(|arg| wanted(arg)).map(clap::Arg::get_id).collect()
+        };
+        let defaults = named(|arg| !arg.get_default_values().is_empty());
+        assert_eq!(defaults, ["min_kernel_svn", "chunk_size"]);
+        assert_eq!(named(clap::Arg::is_required_set), ["svn", "vendor", "out"]);
+    }
 }

@@ -12,4 +12,4 @@ pub mod wire;
 
 pub use connect::{connect, connect_any};
 pub use device::{Limits, Progress, RemoteDevice, list};
-pub use tls::{TlsFiles, certificates, private_key, unpaired};
+pub use tls::{TlsFiles, certificates, open_key, private_key, unpaired};

@@ -1,6 +1,6 @@
 //! The owner's certificates.
 
-use std::os::unix::fs::PermissionsExt;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use shef_device::DeviceError;
+use shef_files::PrivateError;
 
 use crate::wire::{self, codes};
 
@@ -143,22 +144,30 @@ pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, DeviceE
     if list.is_empty() { Err(trouble(path, &"it holds no certificate")) } else { Ok(list) }
 }
 
-/// The private key of a PEM file that other users can neither read nor replace. A group may read
-/// it, as is usual for services on Debian.
+/// Opens the file of a private key, which other users can neither read nor replace
+/// ([`shef_files::open_private`]). A group may read it, as is usual for services on Debian.
+///
+/// # Errors
+/// SHEF-AGT-003.
+pub fn open_key(path: &Path) -> Result<File, DeviceError> {
+    shef_files::open_private(path, 0o027).map_err(|error| match error {
+        PrivateError::Open(error) => trouble(path, &error),
+        PrivateError::Mode(mode) => {
+            let what = format!(
+                "its mode is {mode:03o}, so other users can read or replace this private key: expected 600 (`chmod 600 {}`)",
+                path.display()
+            );
+            trouble(path, &what)
+        }
+    })
+}
+
+/// The private key of a PEM file ([`open_key`]).
 ///
 /// # Errors
 /// SHEF-AGT-003.
 pub fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, DeviceError> {
-    let file = shef_files::regular::open(path).map_err(|e| trouble(path, &e))?;
-    let mode = file.metadata().map_err(|e| trouble(path, &e))?.permissions().mode() & 0o777;
-    if mode & 0o027 != 0 {
-        let what = format!(
-            "its mode is {mode:03o}, so other users can read or replace this private key: expected 600 (`chmod 600 {}`)",
-            path.display()
-        );
-        return Err(trouble(path, &what));
-    }
-    PrivateKeyDer::from_pem_reader(file).map_err(|e| match e {
+    PrivateKeyDer::from_pem_reader(open_key(path)?).map_err(|e| match e {
         rustls::pki_types::pem::Error::NoItemsFound => trouble(path, &"it holds no private key"),
         e => trouble(path, &e),
     })
@@ -184,7 +193,37 @@ fn trouble(path: &Path, error: &dyn std::fmt::Display) -> DeviceError {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
+
+    #[test]
+    fn a_private_key_of_another_user_is_refused() {
+        use std::os::unix::fs::{chown, lchown, symlink};
+        let dir = tempfile::tempdir().unwrap();
+        let (path, link) = (dir.path().join("key.pem"), dir.path().join("link.pem"));
+        let pem = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
+        std::fs::write(&path, pem).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        symlink("key.pem", &link).unwrap();
+        private_key(&link).unwrap();
+        if lchown(&link, Some(4001), None).is_err() {
+            println!("skipped: only root can give files away");
+            return;
+        }
+        let refused = |path: &Path, user: u32| {
+            let error = private_key(path).unwrap_err();
+            assert!(
+                error.code() == "SHEF-AGT-003"
+                    && error.to_string().contains(&format!("belongs to user {user}")),
+                "{error}"
+            );
+        };
+        refused(&link, 4001);
+        chown(dir.path(), Some(4001), None).unwrap();
+        chown(&path, Some(5001), None).unwrap();
+        refused(&path, 5001);
+    }
 
     #[test]
     fn a_private_key_that_strangers_reach_is_refused() {

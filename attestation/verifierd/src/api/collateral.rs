@@ -459,6 +459,15 @@ pub async fn add_revocation(
     Ok(value)
 }
 
+/// Whether anchors, reference values or the newest appraisals hold a value, in its canonical
+/// spelling.
+pub(crate) async fn is_known(app: &App, tenant: &str, kind: &str, value: &str) -> Result<bool> {
+    let collateral = app.read_collateral(tenant).await?;
+    let kept = app.store.appraisals(tenant, i64::MAX, &[], SEARCHED).await?;
+    Ok(collateral.names(kind, value)
+        || kept.iter().any(|row| appraiser::evidence_names(&row.evidence, kind, value)))
+}
+
 async fn revoke(
     State(app): Shared,
     Extension(identity): Extension<Identity>,
@@ -467,10 +476,7 @@ async fn revoke(
     let new: NewRevocation = read_json(&body)?;
     let kind = new.kind.clone();
     let value = add_revocation(&app, &identity, new.kind, new.value, new.reason).await?;
-    let collateral = app.read_collateral(&identity.tenant).await?;
-    let kept = app.store.appraisals(&identity.tenant, i64::MAX, &[], SEARCHED).await?;
-    let known = collateral.names(&kind, &value)
-        || kept.iter().any(|row| appraiser::evidence_names(&row.evidence, &kind, &value));
+    let known = is_known(&app, &identity.tenant, &kind, &value).await?;
     Ok((StatusCode::CREATED, Json(json!({"kind": kind, "value": value, "known": known}))))
 }
 

@@ -12,6 +12,7 @@ mod release;
 pub(crate) mod routes;
 mod veraison;
 
+pub(crate) use collateral::is_known;
 pub use collateral::{add_revocation, authority};
 pub(crate) use devices::{cursor, cursor_of, unhex};
 pub use openapi::openapi;

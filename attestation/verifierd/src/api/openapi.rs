@@ -283,7 +283,7 @@ fn describe(route: &Route) -> Option<Describe> {
         ]),
         ("GET", "/style.css") => gives(Other(200, &["text/css"])),
         ("GET", "/appraisals/{id}") => gives(Other(200, HTML)),
-        ("GET", "/revoke") => gives(Other(200, HTML)).refuses(&[400]).query(&[
+        ("GET", "/revoke") => gives(Other(200, HTML)).refuses(&[400, 422]).query(&[
             ("kind", Text, "as in /v1/revocations"),
             ("value", Text, "as in /v1/revocations"),
         ]),

@@ -79,6 +79,17 @@ impl Route {
     pub fn changes(&self) -> bool {
         self.method != "GET"
     }
+
+    /// Whether its body may hold a key.
+    #[must_use]
+    pub fn brings_key(&self) -> bool {
+        matches!(
+            (self.method, self.path),
+            ("PUT", "/v1/keys/{name}")
+                | ("POST", "/v1/keys/{name}/rotate")
+                | ("POST", "/kbs/v0/resource/{repository}/{kind}/{tag}")
+        )
+    }
 }
 
 const fn route(

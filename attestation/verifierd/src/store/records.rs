@@ -10,6 +10,8 @@ use crate::session::Challenge;
 pub struct AppraisalRecord {
     /// Random id.
     pub id: [u8; 16],
+    /// Identity of the caller, as its URI.
+    pub caller: String,
     /// Seconds since 1970.
     pub time: i64,
     /// Expected layer.
@@ -133,8 +135,8 @@ macro_rules! record {
     ($tx:expr, $tenant:expr, $record:expr) => {{
         let (tenant, record): (&str, &AppraisalRecord) = ($tenant, $record);
         sqlx::query(
-            "INSERT INTO appraisal (tenant, id, time, layer, verdict, code, policy, ueid, nonce, evidence, report, genuine, sha256) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+            "INSERT INTO appraisal (tenant, id, time, layer, verdict, code, policy, ueid, nonce, evidence, report, genuine, sha256, caller) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
         )
         .bind(tenant)
         .bind(record.id.to_vec())
@@ -149,6 +151,7 @@ macro_rules! record {
         .bind(&record.report)
         .bind(i64::from(record.genuine))
         .bind(record.sha256.to_vec())
+        .bind(&record.caller)
         .execute(&mut *$tx)
         .await?;
         if record.genuine && !record.fresh {
@@ -188,11 +191,12 @@ pub(crate) use record;
 pub(crate) const USE: &str = "INSERT INTO used (tenant, nonce, expires, result) \
      SELECT $1, $2, $3, $4 WHERE $5 >= (SELECT swept FROM tenant WHERE name = $1) ON CONFLICT (tenant, nonce) DO NOTHING";
 
-/// Deletes records of unsigned evidence beyond the newest ($2). Several at a time, because the
-/// number may have been lowered. The newest record ($3) stays, whatever its place among those of
-/// the same second.
-const TRIM: &str = "DELETE FROM appraisal WHERE tenant = $1 AND id <> $3 AND id IN (SELECT id FROM appraisal WHERE tenant = $1 AND genuine = 0 \
-     ORDER BY time DESC, id DESC LIMIT 64 OFFSET $2)";
+/// Deletes records of a tenant ($1) of genuine or other evidence ($2) beyond a number ($3), at most
+/// $4 of them, but not one ($5). The oldest of the caller that has the most go first, so that no
+/// caller pushes out the records of another that has fewer.
+const TRIM: &str = "DELETE FROM appraisal WHERE tenant = $1 AND id <> $5 AND id IN (SELECT id FROM (SELECT id, time, \
+     ROW_NUMBER() OVER (PARTITION BY caller ORDER BY time DESC, id DESC) AS place FROM appraisal WHERE tenant = $1 AND genuine = $2) AS placed \
+     ORDER BY place, time DESC, id DESC LIMIT $4 OFFSET $3)";
 
 /// Both counts come from the index over `last_appraised`, not from the rows.
 const COUNTS: &str = "SELECT (SELECT COUNT(*) FROM device WHERE tenant = $2), \
@@ -232,7 +236,7 @@ impl Store {
     }
 
     /// Records an appraisal that uses no nonce: evidence that no certified device signed. Anybody
-    /// can send that, so only the newest `unproven` are kept, apart from those of genuine evidence.
+    /// can send that, so only `unproven` are kept, apart from those of genuine evidence.
     ///
     /// # Errors
     /// The database does not answer.
@@ -245,9 +249,13 @@ impl Store {
         on!(self, |pools| {
             let mut tx = pools.quick.begin_with(pools.begin_quick).await?;
             record!(tx, tenant, record);
+            // Several at a time, because the number may have been lowered. The newest record stays,
+            // whatever its place among those of the same second.
             sqlx::query(TRIM)
                 .bind(tenant)
+                .bind(0i64)
                 .bind(unproven)
+                .bind(64i64)
                 .bind(record.id.to_vec())
                 .execute(&mut *tx)
                 .await?;
@@ -443,14 +451,14 @@ impl Store {
                 .bind(now - 60)
                 .execute(&mut *tx)
                 .await?;
-            sqlx::query(
-                "DELETE FROM appraisal WHERE tenant = $1 AND genuine = 1 AND time < (SELECT time FROM appraisal WHERE tenant = $1 AND genuine = 1 \
-                 ORDER BY time DESC LIMIT 1 OFFSET $2)",
-            )
-            .bind(tenant)
-            .bind(appraisals)
-            .execute(&mut *tx)
-            .await?;
+            sqlx::query(TRIM)
+                .bind(tenant)
+                .bind(1i64)
+                .bind(appraisals)
+                .bind(i64::MAX)
+                .bind(Vec::<u8>::new())
+                .execute(&mut *tx)
+                .await?;
             tx.commit().await?;
             Ok(())
         })

@@ -1,7 +1,13 @@
 //! One schema for both databases, and its migrations. `{blob}` is the type of byte strings.
 
 /// Steps from an empty database to the newest version; append only.
-pub const MIGRATIONS: &[&str] = &[FIRST, HIGHEST_SVN, EVENTS, TO_HOST, REMEMBERED];
+pub const MIGRATIONS: &[&str] = &[FIRST, HIGHEST_SVN, EVENTS, TO_HOST, REMEMBERED, CALLER];
+
+/// The caller of an appraisal, and an index by which records are counted for each caller.
+const CALLER: &str = "
+ALTER TABLE appraisal ADD COLUMN caller TEXT NOT NULL DEFAULT '';
+CREATE INDEX appraisal_caller ON appraisal (tenant, genuine, caller, time, id);
+";
 
 /// The highest version of each CoRIM, which must not be forgotten; a mark on evidence that no
 /// device has signed, which may be; signed statements about deleted receipts; and the chain of

@@ -400,13 +400,10 @@ impl Service {
         cas: impl Iterator<Item = &'a CertificateDer<'static>>,
         proxy: Option<&Named>,
     ) -> Result<ureq::Agent, SdkError> {
-        let read = |path: &std::path::Path| {
-            shef_files::regular::read(path, 1 << 20)
-                .map_err(|error| SdkError::key_file(path, &error))
-        };
         let certificate = |der: &CertificateDer<'static>| Certificate::from_der(der).to_owned();
-        let key = Zeroizing::new(read(&tls.key)?);
-        let key = PemKey::from_pem(&key).map_err(|_| SdkError::KeyFormat {
+        let key = shef_files::contents(&shef_remote::open_key(&tls.key)?)
+            .map_err(|error| SdkError::key_file(&tls.key, &error))?;
+        let key = PemKey::from_pem(&Zeroizing::new(key)).map_err(|_| SdkError::KeyFormat {
             path: tls.key.clone(),
             reason: "no private key in PEM".into(),
         })?;
