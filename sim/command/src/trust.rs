@@ -44,10 +44,8 @@ pub fn anchor(root: &[u8]) -> Result<TrustAnchor, PolicyError> {
 }
 
 /// The Security Kernels of simulated cards.
-const KERNELS: [(&str, SimKernel); 2] = [
-    ("security-kernel", SimKernel::Firmware),
-    ("native-security-kernel", SimKernel::Native),
-];
+const KERNELS: [(&str, SimKernel); 2] =
+    [("security-kernel", SimKernel::Firmware), ("native-security-kernel", SimKernel::Native)];
 
 /// Reference values of all simulated cards: both Security Kernels, and the shell.
 pub fn reference() -> ReferenceValues {

@@ -194,7 +194,13 @@ impl Served {
     /// # Panics
     /// As [`Served::start`].
     pub fn project(dir: &Path) -> Self {
-        Self::of(vec!["rtl".into(), "--kernel".into(), "native".into(), "--project".into(), dir.into()])
+        Self::of(vec![
+            "rtl".into(),
+            "--kernel".into(),
+            "native".into(),
+            "--project".into(),
+            dir.into(),
+        ])
     }
 
     fn of(device: Vec<OsString>) -> Self {

@@ -42,8 +42,22 @@ const FILES: [&str; 4] = ["--in", "a0=a größer.bin", "--in", "b0=b=1.bin"];
 const OUT: [&str; 2] = ["--out", "result0=die Summe.bin:4096"];
 /// The job `add` of the example without its inputs and outputs, but with 8 blocks.
 const REGISTERS: [&str; 16] = [
-    "--reg", "blocks=8", "--reg", "a=@a0", "--reg", "0x14=@b0", "--reg", "sums=0x2_0000", "--reg",
-    "result=@result0", "--reg", "progress=@progress", "--start", "ctrl=1", "--read", "status",
+    "--reg",
+    "blocks=8",
+    "--reg",
+    "a=@a0",
+    "--reg",
+    "0x14=@b0",
+    "--reg",
+    "sums=0x2_0000",
+    "--reg",
+    "result=@result0",
+    "--reg",
+    "progress=@progress",
+    "--start",
+    "ctrl=1",
+    "--read",
+    "status",
 ];
 const DONE: [&str; 2] = ["--done", "status:1=1"];
 
@@ -260,7 +274,12 @@ fn what_is_wrong_is_named_before_a_card_is_opened() {
     case(&["--image-key", "k"], 2, "", &["--image"]);
     case(&["--data-key", "d"], 2, "SHEF-CLI-001", &["--verifier"]);
     let other = ["--device", "sim:model"];
-    case(&other, 5, "SHEF-CLI-029", &["is vecadd, design 394b6be1", "sim:model is digits-knn, design"]);
+    case(
+        &other,
+        5,
+        "SHEF-CLI-029",
+        &["is vecadd, design 394b6be1", "sim:model is digits-knn, design"],
+    );
 
     let plain = |args: &[&str]| command(dir.path(), &example(), &[args]);
     fails(plain(&[]), 2, "SHEF-CLI-001", &["expected `start`", "the jobs of shef.toml are add"]);

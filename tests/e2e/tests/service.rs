@@ -982,13 +982,26 @@ fn a_job_has_its_keys_from_a_service() {
     let maker = card.manufacturer().display().to_string();
     let project = project.display().to_string();
     make(&["sim", "trust", "--manufacturer", &maker, "--out", &trust]);
-    make(&["image", "build", "--project", &project, "--svn", "3", "--vendor", &vendor, "--out", &image]);
+    make(&[
+        "image",
+        "build",
+        "--project",
+        &project,
+        "--svn",
+        "3",
+        "--vendor",
+        &vendor,
+        "--out",
+        &image,
+    ]);
     let [anchors, reference, policy] =
         ["anchors", "reference", "policy"].map(|name| path(&format!("trust/{name}.toml")));
 
     let read = |name: &str| std::fs::read_to_string(path(name)).unwrap();
     let service = verifier.service();
-    service.add_anchor(&TrustAnchor::list_from_toml(&read("trust/anchors.toml")).unwrap()[0]).unwrap();
+    service
+        .add_anchor(&TrustAnchor::list_from_toml(&read("trust/anchors.toml")).unwrap()[0])
+        .unwrap();
     let known = ReferenceValues::from_toml(&read("trust/reference.toml")).unwrap();
     service.add_reference("card", &known).unwrap();
     let mut allows = Policy::from_toml(&read("trust/policy.toml")).unwrap();
@@ -1000,7 +1013,8 @@ fn a_job_has_its_keys_from_a_service() {
     service.put(&to, "application/toml", signers.as_bytes()).unwrap();
     let corim = std::fs::read(path("add.corim")).unwrap();
     service.put("/v1/corims/add", "application/rim+cose", &corim).unwrap();
-    let add = ["keys", "add", "image", "--policy", "default", "--image", &image, "--vendor", &vendor];
+    let add =
+        ["keys", "add", "image", "--policy", "default", "--image", &image, "--vendor", &vendor];
     verifier.ok("operator", &add);
     verifier.ok("operator", &["keys", "add", "data", "--policy", "default", "--generate", "32"]);
 
@@ -1025,7 +1039,17 @@ fn a_job_has_its_keys_from_a_service() {
 
     // An image of another project.
     let digits = path("digits.shef");
-    make(&["image", "build", "--simulated-card", "--svn", "1", "--vendor", &vendor, "--out", &digits]);
+    make(&[
+        "image",
+        "build",
+        "--simulated-card",
+        "--svn",
+        "1",
+        "--vendor",
+        &vendor,
+        "--out",
+        &digits,
+    ]);
     let mut other = run.clone();
     *other.iter_mut().find(|arg| **arg == image).unwrap() = &digits;
     let said = verifier.fails("operator", &other, 5, "SHEF-CLI-029");
