@@ -371,6 +371,11 @@ fn inert_json(text: &str) -> String {
 pub struct Spinner(Option<ProgressBar>);
 
 impl Spinner {
+    /// Whether it is on a terminal.
+    pub fn is_shown(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Changes the text.
     pub fn message(&self, text: impl AsRef<str>) {
         if let Some(bar) = &self.0 {

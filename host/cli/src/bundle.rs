@@ -16,8 +16,8 @@ use shef_verify::crypto::portable;
 use shef_verify::{Outcome, Revocations};
 
 use crate::verify::{
-    Document, EvidenceArgs, TrustArgs, document, note_unknown_revocations, now, print, read, text,
-    required, value,
+    Document, EvidenceArgs, TrustArgs, document, note_unknown_revocations, now, print, read,
+    required, text, value,
 };
 use shef_console::CliError;
 use shef_console::Exit;

@@ -1,10 +1,10 @@
-//! `shef project check`: sources, ports, regions and digest of a project.
+//! `shef project check`: sources, ports, regions, jobs and digest of a project.
 
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use serde::Serialize;
-use shef_project::{Design, Error};
+use shef_project::{Design, Error, Jobs};
 
 use shef_console::file::{self, TempFolder};
 use shef_console::output::count;
@@ -13,7 +13,7 @@ use shef_console::{CliError, Output, hex};
 #[derive(Subcommand)]
 pub enum ProjectCommand {
     /// Read a project as all commands do, and print its sources, the ports of its top module as the
-    /// netlist's front end (yosys) reads them, its regions and its digest
+    /// netlist's front end (yosys) reads them, its regions, its jobs and its digest
     Check {
         /// Folder of the project, with shef.toml or shield.toml
         #[arg(value_name = "DIR", default_value = ".")]
@@ -39,6 +39,13 @@ struct Region {
 }
 
 #[derive(Serialize)]
+struct Job {
+    name: String,
+    inputs: Vec<String>,
+    outputs: Vec<String>,
+}
+
+#[derive(Serialize)]
 struct Document {
     accelerator: String,
     top: String,
@@ -49,6 +56,7 @@ struct Document {
     /// Absent with `--no-ports`.
     ports: Option<Vec<String>>,
     regions: Vec<Region>,
+    jobs: Vec<Job>,
 }
 
 /// The error of a project.
@@ -72,6 +80,7 @@ pub fn design(dir: &Path) -> Result<Design, CliError> {
 pub fn run(output: &Output, command: &ProjectCommand) -> Result<(), CliError> {
     let ProjectCommand::Check { dir, no_ports } = command;
     let design = design(dir)?;
+    let jobs = Jobs::read(dir, design.config()).map_err(failed)?;
     let ports = if *no_ports {
         None
     } else {
@@ -88,6 +97,11 @@ pub fn run(output: &Output, command: &ProjectCommand) -> Result<(), CliError> {
         base: region.base,
         size: region.size,
     });
+    let jobs = jobs.jobs.iter().map(|(name, job)| Job {
+        name: name.clone(),
+        inputs: job.inputs.iter().map(|input| input.region.clone()).collect(),
+        outputs: job.outputs.iter().map(|output| output.region.clone()).collect(),
+    });
     let document = Document {
         accelerator: design.name().to_owned(),
         top: design.top().to_owned(),
@@ -97,6 +111,7 @@ pub fn run(output: &Output, command: &ProjectCommand) -> Result<(), CliError> {
         sources: sources.collect(),
         ports,
         regions: regions.collect(),
+        jobs: jobs.collect(),
     };
     output.line(format_args!("accelerator     {}", document.accelerator))?;
     output.line(format_args!("top             {}", document.top))?;
@@ -116,6 +131,13 @@ pub fn run(output: &Output, command: &ProjectCommand) -> Result<(), CliError> {
             "{:<16} {:<8} {:#018x} {:#x} bytes",
             region.name, region.mode, region.base, region.size
         ))?;
+    }
+    if !document.jobs.is_empty() {
+        output.line(output.heading(&count(document.jobs.len(), "job")))?;
+    }
+    for Job { name, inputs, outputs } in &document.jobs {
+        let (inputs, outputs) = (inputs.join(", "), outputs.join(", "));
+        output.line(format_args!("{name:<16} in {inputs}; out {outputs}"))?;
     }
     output.document(&document)
 }

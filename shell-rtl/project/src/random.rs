@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 
 /// Bytes for an input region: the same for the same seed and region, in every program and on every
 /// machine. Block `n` of 32 bytes is the SHA-256 of `shef-job`, seed, `n` (both 64 bits,
-/// little-endian) and the region's name. For tests: who knows the seed knows the bytes.
+/// little-endian) and the region's name. For tests: the seed is no secret.
 pub fn random(seed: u64, region: &str, bytes: usize) -> Vec<u8> {
     let block = |n: u64| {
         let hash = Sha256::new().chain_update("shef-job").chain_update(seed.to_le_bytes());

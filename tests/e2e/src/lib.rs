@@ -1,5 +1,6 @@
 //! The bodies of the end-to-end tests, shared by all back ends.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -176,7 +177,7 @@ pub fn seeded(device: &str, seed: u64, dir: &Path) -> Report {
 pub struct Served {
     child: Child,
     dir: tempfile::TempDir,
-    device: String,
+    device: Vec<OsString>,
 }
 
 impl Served {
@@ -185,17 +186,37 @@ impl Served {
     /// # Panics
     /// If it does not start.
     pub fn start(device: &str) -> Self {
-        let dir = tempfile::tempdir().expect("a folder for the socket");
-        let child = Self::spawn(device, dir.path());
-        Self { child, dir, device: device.to_owned() }
+        Self::of(vec![device.into()])
     }
 
-    fn spawn(device: &str, dir: &Path) -> Child {
+    /// Serves a card around the RTL of a project, whose Security Kernel is native.
+    ///
+    /// # Panics
+    /// As [`Served::start`].
+    pub fn project(dir: &Path) -> Self {
+        Self::of(vec![
+            "rtl".into(),
+            "--kernel".into(),
+            "native".into(),
+            "--project".into(),
+            dir.into(),
+        ])
+    }
+
+    fn of(device: Vec<OsString>) -> Self {
+        let dir = tempfile::tempdir().expect("a folder for the socket");
+        let child = Self::spawn(&device, dir.path());
+        Self { child, dir, device }
+    }
+
+    fn spawn(device: &[OsString], dir: &Path) -> Child {
         use std::io::BufRead;
         let mut command = Command::new(shef_program());
         // The folder contains everything that a killed process leaves behind.
         command
-            .args(["--json", "sim", "serve", "--device", device, "--socket"])
+            .args(["--json", "sim", "serve", "--device"])
+            .args(device)
+            .arg("--socket")
             .arg(dir.join("card"))
             .env("TMPDIR", dir);
         command.arg("--manufacturer").arg(dir.join("maker"));
@@ -203,7 +224,7 @@ impl Served {
         let mut line = String::new();
         let stdout = child.stdout.take().expect("its output");
         std::io::BufReader::new(stdout).read_line(&mut line).expect("a line when it is ready");
-        assert!(line.starts_with('{'), "shef sim serve --device {device} said {line:?}");
+        assert!(line.starts_with('{'), "shef sim serve --device {device:?} said {line:?}");
         child
     }
 

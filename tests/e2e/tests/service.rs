@@ -966,3 +966,93 @@ fn a_simulated_card_is_accepted_with_the_files_of_sim_trust() {
         (&"simulated".into(), &file("root.pem").into())
     );
 }
+
+/// The keys of image and data leave the service for an appraised card only, and the policy of the
+/// owner also applies.
+#[test]
+fn a_job_has_its_keys_from_a_service() {
+    let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/vecadd");
+    let (verifier, card) = (Verifier::start(), Served::project(&project));
+    let path = |name: &str| verifier.dir.join(name).to_str().unwrap().to_owned();
+    let make = |args: &[&str]| {
+        let output = Command::new(shef_program()).arg("--quiet").args(args).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    let [trust, image, vendor, out] = ["trust", "add.shef", "vendor", "sums"].map(path);
+    let maker = card.manufacturer().display().to_string();
+    let project = project.display().to_string();
+    make(&["sim", "trust", "--manufacturer", &maker, "--out", &trust]);
+    make(&[
+        "image",
+        "build",
+        "--project",
+        &project,
+        "--svn",
+        "3",
+        "--vendor",
+        &vendor,
+        "--out",
+        &image,
+    ]);
+    let [anchors, reference, policy] =
+        ["anchors", "reference", "policy"].map(|name| path(&format!("trust/{name}.toml")));
+
+    let read = |name: &str| std::fs::read_to_string(path(name)).unwrap();
+    let service = verifier.service();
+    service
+        .add_anchor(&TrustAnchor::list_from_toml(&read("trust/anchors.toml")).unwrap()[0])
+        .unwrap();
+    let known = ReferenceValues::from_toml(&read("trust/reference.toml")).unwrap();
+    service.add_reference("card", &known).unwrap();
+    let mut allows = Policy::from_toml(&read("trust/policy.toml")).unwrap();
+    allows.bypass = vec!["progress".to_owned()];
+    service.add_policy("default", &allows).unwrap();
+    let signers = read("add.signers.toml");
+    let signer = CorimSigner::list_from_toml(&signers).unwrap().remove(0);
+    let to = format!("/v1/signers/{}", signer.name());
+    service.put(&to, "application/toml", signers.as_bytes()).unwrap();
+    let corim = std::fs::read(path("add.corim")).unwrap();
+    service.put("/v1/corims/add", "application/rim+cose", &corim).unwrap();
+    let add =
+        ["keys", "add", "image", "--policy", "default", "--image", &image, "--vendor", &vendor];
+    verifier.ok("operator", &add);
+    verifier.ok("operator", &["keys", "add", "data", "--policy", "default", "--generate", "32"]);
+
+    let (device, result) = (card.uri(), format!("result0={out}:16384"));
+    let run = [
+        &["run", &project, "--job", "add", "--device", &device, "--out", &result][..],
+        &["--image", &image, "--image-key", "image", "--data-key", "data"],
+    ]
+    .concat();
+    let trusted = ["--anchors", &anchors, "--reference", &reference, "--policy", &policy];
+    // The owner's floor is strict for hardware, and that of the file for unprotected regions.
+    verifier.fails("operator", &run, 1, "SHEF-ATT-013");
+    verifier.fails("operator", &[&run[..], &trusted].concat(), 1, "SHEF-ATT-045");
+    assert!(!Path::new(&out).exists());
+    std::fs::write(&policy, allows.to_toml().unwrap()).unwrap();
+    let run = [&run[..], &trusted, &["--sessions", "2"]].concat();
+    let done = verifier.ok("operator", &run);
+    assert_eq!(done["sessions"].as_array().unwrap().len(), 2);
+    let by = done["sessions"][1]["appraisal"].as_str().unwrap();
+    assert!(by.starts_with("the service released data version 1, receipt "), "{by}");
+    assert_eq!(std::fs::metadata(&out).unwrap().len(), 16384);
+
+    // An image of another project.
+    let digits = path("digits.shef");
+    make(&[
+        "image",
+        "build",
+        "--simulated-card",
+        "--svn",
+        "1",
+        "--vendor",
+        &vendor,
+        "--out",
+        &digits,
+    ]);
+    let mut other = run.clone();
+    *other.iter_mut().find(|arg| **arg == image).unwrap() = &digits;
+    let said = verifier.fails("operator", &other, 5, "SHEF-CLI-029");
+    assert!(said.contains("digits.shef is digits-knn, design f79ed0ad"), "{said}");
+    assert!(said.contains("the project is vecadd, design 394b6be1"), "{said}");
+}

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use shef_console::{CliError, file};
-use shef_proto::config::{Config, Region};
 use shef_project::{Data, Job};
+use shef_proto::config::{Config, Region};
 
 /// The contents of an input region.
 pub struct Input {
@@ -43,11 +43,11 @@ fn contents(path: &Path, region: &Region) -> Result<Vec<u8>, CliError> {
         CliError::new("SHEF-CLI-028", what)
     };
     match file::read(path, *size) {
-        Err(error) if error.code == "SHEF-CLI-019" => {
-            Err(misfit(&path.metadata().map_or("is larger".to_owned(), |file| {
-                format!("has {} bytes", file.len())
-            })))
-        }
+        Err(error) if error.code == "SHEF-CLI-019" => Err(misfit(
+            &path
+                .metadata()
+                .map_or("is larger".to_owned(), |file| format!("has {} bytes", file.len())),
+        )),
         Ok(bytes) if bytes.is_empty() => Err(misfit("is empty")),
         read => read,
     }

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use shef_console::CliError;
-use shef_proto::config::Config;
 use shef_project::{Job, Jobs, Names, Refused};
+use shef_proto::config::Config;
 
 /// Flags that describe a job.
 #[derive(clap::Args)]

@@ -78,7 +78,8 @@ fn keep(design: &Design, jobs: &Jobs, outputs: impl Iterator<Item = PathBuf>) {
         }
         test.model.iter().for_each(|model| file::is_input(&model.file));
     }
-    let is_source = |path: &PathBuf| path.extension().is_some_and(|end| SOURCES.iter().any(|e| end == *e));
+    let is_source =
+        |path: &PathBuf| path.extension().is_some_and(|end| SOURCES.iter().any(|e| end == *e));
     outputs.filter(is_source).for_each(|path| file::is_input(&path));
 }
 

@@ -180,9 +180,8 @@ impl Parties {
     fn verifier(&self, image: Option<ImageReference>) -> Result<Option<Verifier>, CliError> {
         let Some(trust) = &self.trust else { return Ok(None) };
         let revocations = trust.revocation_list().map_err(malformed)?;
-        let mut reference = trust
-            .reference_values(now(None), revocations.as_ref(), portable)
-            .map_err(malformed)?;
+        let mut reference =
+            trust.reference_values(now(None), revocations.as_ref(), portable).map_err(malformed)?;
         reference.images.extend(image);
         let anchors = trust.trust_anchors().map_err(malformed)?.list().to_vec();
         let policy = trust.appraisal_policy().map_err(malformed)?;
@@ -231,7 +230,8 @@ impl Parties {
             }
             Source::Given(container, key) => {
                 steps.begin("releasing the image's key");
-                let service = self.service.as_ref().ok_or_else(|| missing("expected --verifier"))?;
+                let service =
+                    self.service.as_ref().ok_or_else(|| missing("expected --verifier"))?;
                 let (release, _) = service.release_image_key(host, key, None)?;
                 let expect = Expect::design(config, &design.digest());
                 (release, container.to_bytes(), expect, self.verifier(None)?)
@@ -240,9 +240,14 @@ impl Parties {
         steps.begin("loading the image");
         let loaded = host.load_image(container, release.key_box).map_err(|error| match error {
             // Of a kernel that measured the fabric, and of a simulated card that compared.
-            SdkError::Kernel { code, text } if matches!(&*code, "SHEF-KRN-010" | "SHEF-KRN-023") => {
+            SdkError::Kernel { code, text }
+                if matches!(&*code, "SHEF-KRN-010" | "SHEF-KRN-023") =>
+            {
                 let image = named(design.name(), &design.digest());
-                CliError::new("SHEF-CLI-029", format!("the card refuses the image, which is {image}: {text}"))
+                CliError::new(
+                    "SHEF-CLI-029",
+                    format!("the card refuses the image, which is {image}: {text}"),
+                )
             }
             error => error.into(),
         })?;
@@ -273,7 +278,13 @@ impl Parties {
         entropy: &mut SystemEntropy,
     ) -> Result<Session<'h, Attested>, CliError> {
         if let (Some(key), Some(service)) = (&self.data_key, &self.service) {
-            return Ok(session.attest_by(service, (key, None), &image.expect, now(None), entropy)?);
+            return Ok(session.attest_by(
+                service,
+                (key, None),
+                &image.expect,
+                now(None),
+                entropy,
+            )?);
         }
         let verifier = image.verifier.as_ref().ok_or_else(|| {
             missing("the Shield is appraised here with --anchors, --reference and --policy, or by a service with --data-key")

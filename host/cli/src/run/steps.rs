@@ -31,7 +31,9 @@ impl<'o> Steps<'o> {
         let (spinner, note) = (Arc::clone(&self.spinner), self.output.notes());
         Box::new(move |text| {
             spinner.message(text);
-            note(text);
+            if !spinner.is_shown() {
+                note(text);
+            }
         })
     }
 

@@ -520,11 +520,7 @@ impl<'h> Session<'h, Keyed> {
     ///
     /// # Errors
     /// [`SdkError::NotFinished`], [`SdkError::WaitEnded`], and channel errors.
-    pub fn wait_register(
-        &mut self,
-        addr: u32,
-        until: impl Into<Until>,
-    ) -> Result<u32, SdkError> {
+    pub fn wait_register(&mut self, addr: u32, until: impl Into<Until>) -> Result<u32, SdkError> {
         let (since, until) = (Instant::now(), until.into());
         loop {
             self.host.device().wait_interrupt()?;
