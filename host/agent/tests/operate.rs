@@ -12,8 +12,10 @@ use shef_agent::Config;
 use shef_agent::init::{renew, revoke};
 use shef_device::Device;
 use shef_fixtures::agent::*;
+use shef_fixtures::der::certificate_with_other_s;
+use shef_proto::crypto::sha256;
 use shef_remote::wire::{DeviceOp, DeviceState, ToAgent, ToOwner};
-use shef_remote::{TlsFiles, list};
+use shef_remote::{TlsFiles, certificates, list};
 use shef_tls::ca::{Ca, Holder, KeyPair, Validity};
 
 /// Longer than any test.
@@ -40,6 +42,33 @@ fn a_revoked_owner_loses_its_sessions_at_once_and_others_keep_theirs() {
     std::fs::remove_file(bed.agent_dir().join("revoked")).unwrap();
     assert_eq!(bed.handle().reload(&bed.config).unwrap_err().code(), "SHEF-AGT-017");
     assert_eq!(code(bed.open("alice", "card1")), "SHEF-AGT-011");
+}
+
+/// `n - s` for s, which needs no key, makes another certificate of it that TLS accepts as well.
+#[test]
+fn a_revoked_owner_stays_out_with_either_encoding_of_its_certificate() {
+    use base64::Engine as _;
+    let bed = Bed::new(LONG);
+    let (file, list_file) = (bed.files("alice").cert, bed.agent_dir().join("revoked"));
+    let one = certificates(&file).unwrap().remove(0).to_vec();
+    let other = certificate_with_other_s(&one);
+    let shown = [&one, &other].map(|der| {
+        let text = base64::engine::general_purpose::STANDARD.encode(der);
+        format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n")
+    });
+    let asks = |pem: &String| {
+        std::fs::write(&file, pem).unwrap();
+        code(list("localhost", bed.address.port(), &bed.files("alice"), &limits()))
+    };
+    for der in [&one, &other] {
+        assert_eq!(shown.each_ref().map(asks), ["accepted", "accepted"]);
+        std::fs::write(&list_file, hex::encode(sha256(der))).unwrap();
+        for pem in &shown {
+            eventually("the revocation", || asks(pem) == "SHEF-AGT-011");
+        }
+        std::fs::write(&list_file, "").unwrap();
+        eventually("the empty list", || asks(&shown[0]) == "accepted");
+    }
 }
 
 #[test]

@@ -505,3 +505,41 @@ seeds = 3
     let error = jobs(&all[..expects]).unwrap_err().to_string();
     assert!(error.contains("cannot fail"), "{error}");
 }
+
+/// Otherwise, a source in it would be missing without an error.
+#[test]
+fn a_folder_that_cannot_be_listed_is_an_error() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["shield.toml", "shef_accel.sv"] {
+        fs::copy(repo_root().join("examples/vecadd").join(name), dir.path().join(name)).unwrap();
+    }
+    let closed = dir.path().join("sub/closed");
+    fs::create_dir_all(&closed).unwrap();
+    let mode = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode(dir.path(), 0o755);
+    // Root lists every folder. Linux keeps the user for each thread.
+    let read = || {
+        std::thread::scope(|scope| {
+            let read = scope.spawn(|| {
+                if rustix::process::geteuid().is_root() {
+                    let nobody = rustix::process::Uid::from_raw(65534);
+                    rustix::thread::set_thread_uid(nobody).unwrap();
+                }
+                fs::read_dir(repo_root()).is_ok().then(|| Design::project(dir.path()))
+            });
+            read.join().unwrap()
+        })
+    };
+    let Some(design) = read() else {
+        println!("skipped: other users cannot read this repository");
+        return;
+    };
+    design.unwrap();
+    mode(&closed, 0o000);
+    let error = read().unwrap().unwrap_err().to_string();
+    mode(&closed, 0o755);
+    assert!(error.contains("cannot list") && error.contains("sub/closed"), "{error}");
+}

@@ -9,7 +9,7 @@ use shef_fixtures::world::*;
 use shef_kernel::{KernelImage, Measurement, Medium, device_id_key, identify};
 use shef_proto::evidence::{DebugState, RootOfTrust};
 use shef_proto::hpke_suite::derive_key_pair;
-use shef_proto::mailbox::{Answer, Request};
+use shef_proto::mailbox::{Answer, Request, load_requests};
 use shef_rtl::KernelSim;
 use shef_verify::VerifiedKernelEvidence;
 
@@ -82,13 +82,20 @@ fn a_refused_boot_leaves_nothing() {
     let mut changed = *SIGNATURE;
     changed[0] ^= 1;
     let at_the_input = at_the_input();
-    for (why, medium, alert) in [
-        ("no certificate", Medium::build(IMAGE, SIGNATURE, &[]), 4),
-        ("the certificate of another key", Medium::build(IMAGE, SIGNATURE, &other), 4),
-        ("a changed signature", Medium::build(IMAGE, &changed, &other), 4),
+    // A device of a provider boots with tested entropy only.
+    let provider = RootOfTrust::Provider;
+    let certificate = Manufacturer::new(1).certify(provider, false);
+    for (why, kind, medium, alert) in [
+        ("no certificate", KIND, Medium::build(IMAGE, SIGNATURE, &[]), 4),
+        ("the certificate of another key", KIND, Medium::build(IMAGE, SIGNATURE, &other), 4),
+        ("a changed signature", KIND, Medium::build(IMAGE, &changed, &other), 4),
+        ("stuck noise", provider, Medium::build(IMAGE, SIGNATURE, &certificate), 5),
     ] {
-        let mut firmware = device(KIND);
+        let mut firmware = device(kind);
         firmware.sim.environment.medium = medium;
+        if alert == 5 {
+            firmware.sim.environment.noise = Box::new(|_| Some(false));
+        }
         firmware.sim.boot(LIMIT).expect("boot");
         assert_eq!(firmware.sim.alert(), alert, "{why}");
         let answer =
@@ -97,10 +104,56 @@ fn a_refused_boot_leaves_nothing() {
             matches!(&answer, Answer::Error { code, .. } if code.starts_with("SHEF-KRN-00")),
             "{why}: {answer:?}"
         );
-        assert_eq!(found(&firmware.sim, &all[1..]), [""; 0], "{why}");
+        let device_id = device_id_key(&UDS, kind, false).private_bytes().to_vec();
+        let secrets = [&all[1..], &[("DeviceID key of its kind", device_id)]].concat();
+        assert_eq!(found(&firmware.sim, &secrets), [""; 0], "{why}");
         // The shell shows the device secret at an input, which is part of the state.
         assert!(pieces(&firmware.sim, &UDS) <= at_the_input, "{why} leaves the device secret");
     }
+}
+
+/// Loads that do not reach their end: the KEM key stays for another try, and nothing of the image key
+/// does. `secrets` are the drawn noise, the KEM key and the image key.
+fn loads_that_end_early(world: &mut World<Firmware>, key_box: &[u8], secrets: &[Secret]) {
+    let kem_key = ["KEM key"];
+    let requests = load_requests(&world.vendor.container.clone(), key_box);
+    let header = requests
+        .iter()
+        .position(|request| matches!(request, Request::LoadChunk { .. }))
+        .expect("a chunk");
+    let last_changed = |request: &Request| {
+        let mut request = request.clone();
+        let (Request::LoadBegin { key_box: bytes, .. }
+        | Request::LoadHeader { bytes, .. }
+        | Request::LoadChunk { bytes, .. }) = &mut request
+        else {
+            panic!("a message without bytes")
+        };
+        *bytes.last_mut().expect("bytes") ^= 1;
+        request
+    };
+    // What is sent, and the message that is refused then.
+    for (why, sent, refused) in [
+        ("a refused key box", 0, last_changed(&requests[0])),
+        ("a refused header", header - 1, last_changed(&requests[header - 1])),
+        ("a refused chunk", header, last_changed(&requests[header])),
+        ("a second chunk that is refused", header + 1, last_changed(&requests[header + 1])),
+        ("a finish before the last chunk", header + 1, Request::LoadFinish),
+    ] {
+        for (at, request) in requests[..sent].iter().enumerate() {
+            world.call(request).unwrap_or_else(|error| panic!("{why}: message {at}: {error}"));
+            let now = found(&world.kernel.sim, secrets);
+            // The program that opens the chunks has the key, or a cipher that was made of it.
+            let expected: &[&str] = &["KEM key", "image key"];
+            assert_eq!(now, expected, "{why}: after message {at}: the search finds");
+        }
+        world.code(&refused);
+        assert_eq!(found(&world.kernel.sim, secrets), kem_key, "{why}");
+    }
+    // A load that another one, which is refused, replaces.
+    world.call(&requests[0]).unwrap();
+    world.code(&last_changed(&requests[0]));
+    assert_eq!(found(&world.kernel.sim, secrets), kem_key, "a load that begins anew");
 }
 
 #[test]
@@ -132,6 +185,7 @@ fn each_message_takes_its_secrets_with_it() {
         .unwrap()
         .to_cbor();
     let image_key = [second, vec![("image key", secret.key.expose().to_vec())]].concat();
+    loads_that_end_early(&mut world, &key_box, &image_key);
     world.load(&key_box).unwrap();
     assert_eq!(found(&world.kernel.sim, &image_key), [""; 0], "after the load");
     let of_session = |world: &World<Firmware>| -> Vec<Secret> {
@@ -142,6 +196,7 @@ fn each_message_takes_its_secrets_with_it() {
     assert_eq!(found(&world.kernel.sim, &of_session(&world)), [""; 0], "after evidence");
     shield(&world).close(&[0x77; 88]);
     world.call(&Request::CloseRecord).unwrap();
+    assert_eq!(found(&world.kernel.sim, &of_session(&world)), [""; 0], "after a close record");
     world.call(&Request::NewSession).unwrap();
     assert_eq!(found(&world.kernel.sim, &of_session(&world)), [""; 0], "after a new session");
     let last = [image_key, of_session(&world)].concat();
