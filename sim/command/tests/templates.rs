@@ -323,7 +323,8 @@ fn junit_has_every_phase() {
 fn a_change_runs_the_tests_again() {
     let project = Project::new("registers");
     let mut command = shef_sim(&["test", "--watch", "--only", "bare"]);
-    let mut child = command.arg(&project.dir).stdout(Stdio::piped()).spawn().unwrap();
+    let command = command.arg(&project.dir).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut until = |text: &str| loop {
         let line = lines.next().expect("it runs").unwrap();

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use serde::Serialize;
-use shef::{Host, Keyed, Session};
+use shef::{Host, Keyed, SdkError, Session};
 use shef_console::CliError;
 use shef_proto::config::{Region, TAG_LEN};
 use shef_seal::OpenPolicy;
@@ -77,15 +77,7 @@ pub fn all(rig: &mut Rig, case: &Case<'_>) -> Result<Vec<Attacked>, Failure> {
         }
     }
     for output in &case.subject.job.outputs {
-        let region = region(&output.region)?;
-        let ways = OUTPUTS
-            .iter()
-            .filter(|(how, _)| *how != Output::Swap || output.bytes > u64::from(region.chunk));
-        for (how, attack) in ways {
-            let code = on_output(rig, case, &region, output.bytes as usize, *how)
-                .map_err(|f| named(f, attack, &region.name))?;
-            done.push(Attacked { attack, region: region.name.clone(), code: Some(code) });
-        }
+        done.extend(on_output(rig, case, &region(&output.region)?, output.bytes as usize)?);
     }
     Ok(done)
 }
@@ -96,6 +88,7 @@ fn named(failure: Failure, attack: &str, region: &str) -> Failure {
 }
 
 /// A chunk in card memory with its tag.
+#[derive(Clone)]
 struct Sealed {
     data: Vec<u8>,
     tag: Vec<u8>,
@@ -188,47 +181,62 @@ fn on_input(
     }
 }
 
-/// Changes the first chunk of a result, and demands that the owner refuses it, and accepts it again
-/// when it is back. Returns the code of the refusal.
+/// Changes the first chunk of a result in every way. The owner refuses each, and accepts the result
+/// when it is back.
 fn on_output(
     rig: &mut Rig,
     case: &Case<'_>,
     region: &Region,
     len: usize,
-    how: Output,
-) -> Result<String, Failure> {
+) -> Result<Vec<Attacked>, Failure> {
     let (mut session, card) = begin(rig, case)?;
     let writes = case.writes()?;
     Shielded { session: &mut session, card }.job(case, &writes)?;
     let old = take(session.host(), region, 0)?;
-    let buffer = session.output(&region.name)?;
-    if how == Output::OldEpoch {
-        for output in &case.subject.job.outputs {
-            let buffer = session.output(&output.region)?;
-            session.next_output_epoch(&buffer)?;
+    let mut done = Vec::new();
+    for (how, attack) in OUTPUTS {
+        match how {
+            Output::Swap if len as u64 <= u64::from(region.chunk) => continue,
+            Output::OldEpoch => {
+                for output in &case.subject.job.outputs {
+                    let buffer = session.output(&output.region)?;
+                    session.next_output_epoch(&buffer)?;
+                }
+                let again = Shielded { session: &mut session, card }.job(case, &writes);
+                again.map_err(|failure| named(failure, attack, &region.name))?;
+            }
+            _ => {}
         }
-        Shielded { session: &mut session, card }.job(case, &writes)?;
+        let right = take(session.host(), region, 0)?;
+        let mut changed = right.clone();
+        match how {
+            Output::FlipData => changed.data[region.chunk as usize / 2] ^= 0x10,
+            Output::FlipTag => changed.tag[5] ^= 1,
+            Output::OldEpoch => changed = old.clone(),
+            Output::Swap => {}
+        }
+        let exchange = |session: &mut Session<'_, Keyed>, sealed: &Sealed| match how {
+            Output::Swap => swap(session.host(), region),
+            _ => put(session.host(), region, 0, sealed),
+        };
+        exchange(&mut session, &changed)?;
+        let refused = open(&mut session, region, len);
+        exchange(&mut session, &right)?;
+        let Err(refused) = refused else {
+            let what = tampered("the changed result opened");
+            return Err(named(what, attack, &region.name));
+        };
+        open(&mut session, region, len)?;
+        let code = Some(refused.code().to_owned());
+        done.push(Attacked { attack, region: region.name.clone(), code });
     }
-    let right = take(session.host(), region, 0)?;
-    let mut changed = Sealed { data: right.data.clone(), tag: right.tag.clone() };
-    match how {
-        Output::FlipData => changed.data[region.chunk as usize / 2] ^= 0x10,
-        Output::FlipTag => changed.tag[5] ^= 1,
-        Output::Swap => swap(session.host(), region)?,
-        Output::OldEpoch => changed = old,
-    }
-    if how != Output::Swap {
-        put(session.host(), region, 0, &changed)?;
-    }
-    let statement = session.statement()?;
-    let refused = session.open(&buffer, &statement, len, OpenPolicy::default());
-    match how {
-        Output::Swap => swap(session.host(), region)?,
-        _ => put(session.host(), region, 0, &right)?,
-    }
-    let opened = session.open(&buffer, &statement, len, OpenPolicy::default());
     session.abort()?;
-    let Err(refused) = refused else { return Err(tampered("the changed result opened")) };
-    opened?;
-    Ok(refused.code().to_owned())
+    Ok(done)
+}
+
+/// Opens a result as its owner does.
+fn open(session: &mut Session<'_, Keyed>, region: &Region, len: usize) -> Result<(), SdkError> {
+    let buffer = session.output(&region.name)?;
+    let statement = session.statement()?;
+    session.open(&buffer, &statement, len, OpenPolicy::default()).map(drop)
 }
