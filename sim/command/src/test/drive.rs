@@ -88,7 +88,8 @@ pub fn run(
                 now - begin
             );
             let progress = target.progress().map(|progress| progress.to_string());
-            let details = progress.iter().flat_map(|text| text.lines()).map(str::to_owned).collect();
+            let details =
+                progress.iter().flat_map(|text| text.lines()).map(str::to_owned).collect();
             return Err(Failure { details, ..Failure::new(Kind::Limit, message) });
         }
         target.wait()?;

@@ -6,6 +6,7 @@ mod case;
 mod drive;
 mod error;
 mod failure;
+mod outcome;
 mod phases;
 mod python;
 mod report;
@@ -27,7 +28,8 @@ use shef_project::Jobs;
 use case::{Case, Subject};
 pub use error::TestError;
 use failure::Failure;
-use phases::{Passed, Phase};
+use outcome::Passed;
+use phases::Phase;
 use report::{PhaseReport, Report};
 
 /// Seeds of a phase behind the Shield.

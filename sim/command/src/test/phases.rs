@@ -8,6 +8,7 @@ use shef_lab::probe::card;
 use super::case::{Case, Results};
 use super::drive::{self, Shielded, obeys};
 use super::failure::Failure;
+use super::outcome::Passed;
 use super::rig::{Rig, timing};
 use super::{attacks, residue};
 
@@ -38,15 +39,6 @@ impl Phase {
             Self::Residue => "residue",
         }
     }
-}
-
-/// What a phase found with one seed.
-#[derive(Debug, Default)]
-pub struct Passed {
-    /// Cycles of the job, from its start on.
-    pub cycles: Option<u64>,
-    /// The attacks, each with its outcome.
-    pub attacks: Vec<attacks::Attacked>,
 }
 
 /// Runs a phase of a test with one seed.

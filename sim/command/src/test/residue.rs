@@ -10,7 +10,7 @@ use shef_proto::config::Mode;
 use super::case::{Case, Results};
 use super::drive::{Shielded, Target};
 use super::failure::{Failure, Kind};
-use super::phases::Passed;
+use super::outcome::Passed;
 use super::rig::{Rig, steady};
 
 /// Changes the seed of a case to that of another secret.
