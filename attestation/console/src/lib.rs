@@ -2,6 +2,7 @@
 //! and the commands that every program has.
 //!
 //! Every command computes a serialisable value; module [`output`] prints it as text or JSON.
+//! [`applied`] lets a command ask a running program which content of a file is in force.
 
 #[cfg(target_os = "linux")]
 pub mod applied;
