@@ -12,7 +12,7 @@ use crate::init::{REVOKED, Revocation};
 use crate::state::Running;
 
 /// Reports which list is in force.
-pub(crate) async fn serve(running: Running) {
+pub(crate) async fn serve(running: Running) -> ! {
     let mut reporter = Reporter::new("agent");
     let mut look = tokio::time::interval(applied::LOOK);
     loop {

@@ -124,8 +124,7 @@ impl<'p> Case<'p> {
                     let message =
                         format!("register {of}: expected {value:#x}, found {found:#x} ({source})");
                     let difference = Difference { of, offset: 0, expected: *value, found };
-                    let difference = Some(difference);
-                    return Err(Failure { difference, ..Failure::new(Kind::Result, message) });
+                    return Err(Failure::new(Kind::Result, message).with_difference(difference));
                 }
             }
             for (region, bytes) in &expected.regions {
@@ -155,5 +154,5 @@ fn first_difference(region: &str, expected: &[u8], found: &[u8], source: &str) -
         expected: expected_byte.into(),
         found: found_byte.into(),
     };
-    Some(Failure { difference: Some(difference), ..Failure::new(Kind::Result, message) })
+    Some(Failure::new(Kind::Result, message).with_difference(difference))
 }

@@ -90,7 +90,7 @@ pub fn run(
             let progress = target.progress().map(|progress| progress.to_string());
             let details =
                 progress.iter().flat_map(|text| text.lines()).map(str::to_owned).collect();
-            return Err(Failure { details, ..Failure::new(Kind::Limit, message) });
+            return Err(Failure::new(Kind::Limit, message).with_details(details));
         }
         target.wait()?;
     }
@@ -109,7 +109,10 @@ pub fn obeys(checked: Checked) -> Result<(), Failure> {
         details.push(format!("and {more} more"));
     }
     let failure = Failure::new(Kind::Rule, first.to_string()).at(first.cycle);
-    Err(Failure { rule: first.rule.clone(), details, rules: checked.reports, ..failure })
+    let mut failure = failure.with_details(details);
+    failure.found.rule.clone_from(&first.rule);
+    failure.found.rules = checked.reports;
+    Err(failure)
 }
 
 impl Target for BareCard {

@@ -57,50 +57,68 @@ pub struct Difference {
 pub struct Failure {
     /// What it is about.
     pub kind: Kind,
-    /// The broken rule: that of the protocol checker, or one with `SHEF_` for another kind.
-    pub rule: String,
-    /// Cycle of the simulation at which it was noticed.
-    pub cycle: Option<u64>,
-    /// Of a broken rule, whether the results are right all the same.
-    pub results_right: Option<bool>,
     /// Stable code, if another part of the project found it.
     pub code: Option<String>,
     /// What happened, with the values.
     pub message: String,
+    /// Everything else.
+    #[serde(flatten)]
+    pub found: Box<Found>,
+}
+
+/// Details of a failure.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Found {
+    /// The broken rule: that of the protocol checker, or one with `SHEF_` for another kind.
+    pub rule: String,
+    /// Cycle of the simulation at which it was noticed.
+    pub cycle: Option<u64>,
+    /// Whether the results are right all the same.
+    pub results_right: Option<bool>,
     /// Further lines.
     pub details: Vec<String>,
     /// Of a result, the first difference.
     pub difference: Option<Difference>,
-    /// Broken rules.
+    /// Broken rules of the protocol.
     pub rules: Vec<Report>,
 }
 
 impl Failure {
     /// A failure with this message.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self {
-            kind,
-            rule: kind.rule().to_owned(),
-            cycle: None,
-            results_right: None,
-            code: None,
-            message: message.into(),
-            details: Vec::new(),
-            difference: None,
-            rules: Vec::new(),
-        }
+        let found = Box::new(Found { rule: kind.rule().to_owned(), ..Found::default() });
+        Self { kind, code: None, message: message.into(), found }
     }
 
     /// The failure with the cycle at which it was noticed, unless it has one.
-    pub fn at(self, cycle: u64) -> Self {
-        Self { cycle: self.cycle.or(Some(cycle)), ..self }
+    pub fn at(mut self, cycle: u64) -> Self {
+        self.found.cycle.get_or_insert(cycle);
+        self
+    }
+
+    /// The failure with further lines.
+    pub fn with_details(mut self, details: Vec<String>) -> Self {
+        self.found.details = details;
+        self
+    }
+
+    /// The failure with the first difference of a result.
+    pub fn with_difference(mut self, difference: Difference) -> Self {
+        self.found.difference = Some(difference);
+        self
+    }
+
+    /// The failure, although the results are right, or beside wrong ones.
+    pub fn with_results(mut self, right: bool) -> Self {
+        self.found.results_right = Some(right);
+        self
     }
 
     /// All lines of it, for people.
     pub fn lines(&self) -> Vec<String> {
         let code = self.code.as_ref().map(|code| format!(" [{code}]")).unwrap_or_default();
         let mut lines = vec![format!("{}{code}", self.message)];
-        lines.extend(self.details.iter().cloned());
+        lines.extend(self.found.details.iter().cloned());
         lines
     }
 }

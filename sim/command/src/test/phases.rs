@@ -100,8 +100,8 @@ fn bare_job(bare: &mut BareCard, case: &Case<'_>) -> Result<Passed, Failure> {
     }
     let compared = case.compare(&results);
     // A broken rule comes first: it may be the cause of all else.
-    let results_right = Some(ran.is_ok() && compared.is_ok());
-    obeys(bare.checked()).map_err(|failure| Failure { results_right, ..failure })?;
+    let right = ran.is_ok() && compared.is_ok();
+    obeys(bare.checked()).map_err(|failure| failure.with_results(right))?;
     let cycles = ran?;
     compared?;
     Ok(Passed { cycles: Some(cycles), ..Passed::default() })
@@ -121,8 +121,8 @@ fn session(rig: &mut Rig, case: &Case<'_>) -> Result<Passed, Failure> {
     shielded.upload(&case.inputs)?;
     let ran = shielded.job(case, &case.writes()?);
     let compared = ran.as_ref().map(|(results, _)| case.compare(results));
-    let results_right = Some(matches!(compared, Ok(Ok(()))));
-    obeys(probe.checked()).map_err(|failure| Failure { results_right, ..failure })?;
+    let right = matches!(compared, Ok(Ok(())));
+    obeys(probe.checked()).map_err(|failure| failure.with_results(right))?;
     let (results, cycles) = ran?;
     let closed = session.close()?;
     closed.verify_record(&host.close_record()?)?;

@@ -198,9 +198,6 @@ fn call(
     Ok(Err(match status.code() {
         Some(MISSING) => return Err(missing(last).into()),
         Some(WRONG) => Failure::new(Kind::Model, format!("the model: {last}")),
-        _ => Failure {
-            details: lines,
-            ..Failure::new(Kind::Model, format!("the model failed: {last}"))
-        },
+        _ => Failure::new(Kind::Model, format!("the model failed: {last}")).with_details(lines),
     }))
 }

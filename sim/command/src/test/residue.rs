@@ -80,7 +80,7 @@ pub fn run(
     let found = compare(one, two).map_err(|failure| {
         let right =
             |seen: &Seen| seen.results.as_ref().is_ok_and(|results| case.compare(results).is_ok());
-        Failure { results_right: Some(right(one) && right(two)), ..failure.at(two.cycle) }
+        failure.at(two.cycle).with_results(right(one) && right(two))
     });
     Ok(found.map(|()| Passed::default()))
 }
