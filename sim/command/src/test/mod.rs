@@ -215,6 +215,13 @@ struct Progress {
     failed: Option<(u64, Failure)>,
 }
 
+/// Keeps the value of the lowest seed.
+fn of_lowest<T>(kept: &mut Option<(u64, T)>, seed: u64, value: T) {
+    if kept.as_ref().is_none_or(|(lowest, _)| seed < *lowest) {
+        *kept = Some((seed, value));
+    }
+}
+
 impl<'p> Plan<'p> {
     /// Reads data, and calls the models.
     fn new(subjects: &[Subject<'p>], args: &TestArgs) -> Result<Self, CliError> {
@@ -347,16 +354,8 @@ impl<'p> Plan<'p> {
                 match result {
                     None => {}
                     Some(Err(error)) => return Some(error),
-                    Some(Ok(Ok(passed))) => {
-                        if state.passed.as_ref().is_none_or(|(first, _)| seed < *first) {
-                            state.passed = Some((seed, passed));
-                        }
-                    }
-                    Some(Ok(Err(failure))) => {
-                        if state.failed.as_ref().is_none_or(|(first, _)| seed < *first) {
-                            state.failed = Some((seed, failure));
-                        }
-                    }
+                    Some(Ok(Ok(passed))) => of_lowest(&mut state.passed, seed, passed),
+                    Some(Ok(Err(failure))) => of_lowest(&mut state.failed, seed, failure),
                 }
                 if state.left == 0 {
                     let report = self.report(step.phase, std::mem::take(state), &args.dir);
