@@ -260,12 +260,12 @@ pub fn run(output: &Output, args: &ServeArgs) -> Result<(), CliError> {
         let mut blank = Blank::new(card_options, &mut |text| output.note(text))?;
         let key = blank.burn(maker.device_secret(&mut entropy));
         let mut card = blank.finish(maker.certify(&key, now))?;
-        // The checker is on if it was asked for, and its reports are no notes.
+        // `--quiet` hides no report: the user turned the checker on.
         card.probe().on_report(|report| output::warn(report));
         card.probe().on_stuck(STUCK, |progress| {
             let waits = progress.waits();
             output::warn(format_args!(
-                "no transfer at the accelerator's ports since {STUCK} cycles: {waits}"
+                "no transfer at the accelerator's ports for {STUCK} cycles: {waits}"
             ));
         });
         card.add_debug_identity(debug_maker.device_secret(&mut entropy), |key| {

@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// The program, with the NumPy of `cargo xtask setup` if Python has none of its own.
+/// The program. Its Python finds the NumPy of `cargo xtask setup`.
 fn shef_sim(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_shef-sim"));
     let numpy = shef_card::repository().join("target/tools/numpy-2.4.6");

@@ -1,5 +1,4 @@
-//! `cargo xtask kit`: what a user with a design of one's own does, with the programs as they are
-//! built, and its figures.
+//! `cargo xtask kit`: runs the commands for a user's design, plants bugs in designs, and measures both.
 
 mod bugs;
 mod figures;

@@ -191,7 +191,7 @@ module shef_accel
   wire w_over = w_taken_q || w && acc_w_o[1].last;
   wire sent = writing && aw_over && w_over;
   wire bad = r && acc_r_i[0].resp != AXI_OKAY || b && acc_b_i[1].resp != AXI_OKAY;
-  // every response of the blocks is there; after an error, of those that were asked for
+  // all responses have arrived: those of all blocks, or after an error those of accepted requests
   wire answered = answered_q == written_q && (written_q == blocks_q
       || error_q && (asked_q & ~full_q) == '0 && !aw_taken_q && !w_taken_q);
 

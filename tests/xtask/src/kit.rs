@@ -1,4 +1,4 @@
-//! `cargo xtask kit`: what a user with an own design does, with the programs as they are built.
+//! `cargo xtask kit`: builds the programs for a user's design, and runs `shef-kit` on them.
 
 use crate::process::{self, Result};
 use crate::tools;

@@ -1,5 +1,5 @@
-//! Attacks of a dishonest host on a project's regions. What it changes in card memory reaches neither
-//! the accelerator nor the owner.
+//! Attacks of a dishonest host on a project's regions: neither the accelerator nor the owner accepts
+//! data that it changed in card memory.
 
 use std::ops::Range;
 

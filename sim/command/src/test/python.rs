@@ -1,4 +1,4 @@
-//! The models of tests: Python functions on NumPy arrays, in a process of their own.
+//! Models of tests: Python functions on NumPy arrays. A child process runs them.
 
 use std::collections::BTreeMap;
 use std::io::Read;
