@@ -104,10 +104,13 @@ impl Hardware {
     pub(crate) fn mount(&self, image: &[u8]) -> Result<(), PlatformError> {
         let refused = PlatformError::new;
         let program = Program::read(image).map_err(refused)?;
-        if program.digest().map_err(refused)? != self.backend.borrow().design_digest() {
-            return Err(refused(
-                "the image holds another design than the one that this card is made of",
-            ));
+        let own = self.backend.borrow().design_digest();
+        if program.digest().map_err(refused)? != own {
+            let digest: String = own.iter().map(|byte| format!("{byte:02x}")).collect();
+            let name = self.backend.borrow().accelerator().to_owned();
+            return Err(refused(&format!(
+                "the image holds another design than this card, which is {name}, design {digest}"
+            )));
         }
         if program.accelerator() != self.backend.borrow().accelerator() {
             return Err(refused(

@@ -1026,7 +1026,7 @@ fn a_job_has_its_keys_from_a_service() {
     .concat();
     let trusted = ["--anchors", &anchors, "--reference", &reference, "--policy", &policy];
     // The owner's floor is strict for hardware, and that of the file for unprotected regions.
-    verifier.fails("operator", &run, 1, "SHEF-ATT-013");
+    verifier.fails("operator", &run, 1, "SHEF-ATT-020");
     verifier.fails("operator", &[&run[..], &trusted].concat(), 1, "SHEF-ATT-045");
     assert!(!Path::new(&out).exists());
     std::fs::write(&policy, allows.to_toml().unwrap()).unwrap();

@@ -713,6 +713,9 @@ fn a_known_image_that_the_owner_does_not_mean_gets_no_key() {
     assert_eq!(attest(&Expect::image(&config, &image)), "accepted");
     assert_eq!(attest(&Expect::image(&config, &image).signer(&vendor)), "accepted");
     assert_eq!(attest(&Expect::accelerator(&config, shef_card::ACCELERATOR, &vendor)), "accepted");
+    let design = shef_card::Design::digits().unwrap().digest();
+    assert_eq!(attest(&Expect::design(&config, &design)), "accepted");
+    assert_eq!(attest(&Expect::design(&config, &[7; 32])), "SHEF-SDK-050");
     assert_eq!(attest(&Expect::image(&config, &[7; 32])), "SHEF-SDK-050");
     assert_eq!(attest(&Expect::accelerator(&config, "other", &vendor)), "SHEF-SDK-050");
     assert_eq!(
