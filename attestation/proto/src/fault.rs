@@ -70,7 +70,7 @@ pub const TABLE: &[(&str, Fault, &str)] = &[
     ("PRO", Fault::Input, "040-041 044 080-082 200-203 233-234 251-253 257 270 272-274"),
     ("RTL", Fault::Answer, "023 043 045-046"),
     ("RTL", Fault::Device, "014 040-042"),
-    ("RTL", Fault::Input, "001-013 015-022 024-027 044"),
+    ("RTL", Fault::Input, "001-013 015-022 024-028 044"),
     ("SDK", Fault::Answer, "005 010 016 018-027 047 050"),
     ("SDK", Fault::Undecided, "004 015 029 031 033 035 040-041 046 049 052"),
     ("SDK", Fault::Device, "002 011 017 051"),

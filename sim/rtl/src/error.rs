@@ -127,7 +127,7 @@ shef_proto::coded! {
              folder that holds rtl and vendor).",
         /// The design was built without random contents.
         #[error("design {0} was built without random contents: set DesignSpec::random_contents")]
-        ContentsOff(String) = "SHEF-RTL-018": "this build has no random contents",
+        ContentsOff(String) = "SHEF-RTL-028": "this build has no random contents",
             "Ask for them when the design is built (DesignSpec::random_contents).",
     }
     also {
