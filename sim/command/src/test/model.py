@@ -2,7 +2,7 @@
 
 Arguments: the file and the function of the model; a JSON file with the cases. A case has `inputs`
 (region: file), `registers` (name: value), `regions` (region: bytes of its result), `reads` (names of
-registers) and `results`, the folder for the results.
+registers) and `results`, the folder for the results. Paths are relative to the JSON file.
 """
 
 import importlib.util
@@ -35,8 +35,11 @@ def main():
     model = getattr(module, function, None)
     if not callable(model):
         refuse(f"{file} has no function {function}")
+    here = os.path.dirname(os.path.abspath(cases))
     for case in json.load(open(cases)):
-        inputs = {name: np.fromfile(path, np.uint8) for name, path in case["inputs"].items()}
+        folder = os.path.join(here, case["results"])
+        files = {name: os.path.join(here, path) for name, path in case["inputs"].items()}
+        inputs = {name: np.fromfile(path, np.uint8) for name, path in files.items()}
         results = model(inputs, dict(case["registers"]))
         if not isinstance(results, dict) or not results:
             refuse(f"expected a dict of results, found {type(results).__name__}")
@@ -47,7 +50,7 @@ def main():
                 expected = case["regions"][name]
                 if value.nbytes != expected:
                     refuse(f"the result {name} has {value.nbytes} bytes, expected {expected}")
-                np.ascontiguousarray(value).tofile(os.path.join(case["results"], name))
+                np.ascontiguousarray(value).tofile(os.path.join(folder, name))
             elif name in case["reads"]:
                 if value.size != 1 or not 0 <= int(value.reshape(-1)[0]) < 1 << 32:
                     refuse(f"the register {name} is {value}, expected a number of 32 bits")
@@ -55,7 +58,7 @@ def main():
             else:
                 known = ", ".join([*case["regions"], *case["reads"]])
                 refuse(f"{name!r} is no result of the job: expected {known}")
-        with open(os.path.join(case["results"], "registers.json"), "w") as out:
+        with open(os.path.join(folder, "registers.json"), "w") as out:
             json.dump(registers, out)
 
 

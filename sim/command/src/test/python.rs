@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -31,14 +31,14 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Last lines of a model's error that are shown.
 const SHOWN: usize = 12;
 
-/// A case, as the script reads it.
+/// A case, as the script reads it. Paths are relative to the list of cases.
 #[derive(Serialize)]
 struct Request {
-    inputs: BTreeMap<String, PathBuf>,
+    inputs: BTreeMap<String, String>,
     registers: BTreeMap<String, u32>,
     regions: BTreeMap<String, u64>,
     reads: Vec<String>,
-    results: PathBuf,
+    results: String,
 }
 
 /// Calls the model of a test for these cases, which are of one test, and adds its results to them.
@@ -61,7 +61,7 @@ pub fn add(model: &Model, cases: &mut [Case<'_>]) -> Result<Result<(), Failure>,
         for (region, data) in &case.inputs {
             let path = at.join(region);
             write(&path, data)?;
-            inputs.insert(region.clone(), path);
+            inputs.insert(region.clone(), format!("{number}/{region}"));
         }
         let (name, named) = (|offset| subject.registers.name(offset), case.writes());
         let writes = match named {
@@ -73,7 +73,7 @@ pub fn add(model: &Model, cases: &mut [Case<'_>]) -> Result<Result<(), Failure>,
             registers: writes.into_iter().map(|(offset, value)| (name(offset), value)).collect(),
             regions: job.outputs.iter().map(|out| (out.region.clone(), out.bytes)).collect(),
             reads: job.reads.iter().map(|offset| name(*offset)).collect(),
-            results,
+            results: format!("{number}/results"),
         });
     }
     let list = folder.path().join("cases.json");
@@ -88,7 +88,7 @@ pub fn add(model: &Model, cases: &mut [Case<'_>]) -> Result<Result<(), Failure>,
         model.function
     );
     for (request, case) in requests.iter().zip(cases) {
-        let read = |name: &str| std::fs::read(request.results.join(name)).ok();
+        let read = |name: &str| std::fs::read(folder.path().join(&request.results).join(name)).ok();
         let registers: Option<BTreeMap<String, u32>> =
             read("registers.json").and_then(|text| serde_json::from_slice(&text).ok());
         let Some(registers) = registers else {
