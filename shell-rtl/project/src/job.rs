@@ -1,4 +1,4 @@
-//! Jobs: what an accelerator is given, how it is started, and what is read back.
+//! Jobs: input data, register writes, start and end of an accelerator, and its results.
 //!
 //! The keys of `[jobs.NAME]` in `shef.toml` and the flags of `shef run` take the same texts:
 //! `in = ["a=a.bin"]` is `--in a=a.bin`. `docs/reference/project.md` lists them.

@@ -135,7 +135,7 @@ impl Progress {
             && self.ports.iter().flat_map(|port| &port.waits).any(|wait| old(wait.since))
     }
 
-    /// All waits in one line; the text says so if there is none.
+    /// All waits in one line, or `no port waits`.
     #[must_use]
     pub fn waits(&self) -> String {
         let waits = self
@@ -369,7 +369,7 @@ impl Follower {
                     _ => return None,
                 };
                 let offered = offer.is_some();
-                // The sender of an offer waits, and the receiver of what is not offered.
+                // With VALID high the sender waits; with VALID low the receiver waits.
                 let [sender, receiver] = match channel {
                     R | B => [self.slave, self.master],
                     _ => [self.master, self.slave],

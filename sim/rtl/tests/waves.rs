@@ -28,7 +28,7 @@ fn number(bytes: &[u8], at: usize) -> u64 {
     u64::from_be_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
-/// An LZ4 block: literals, and copies of what was written before.
+/// Decompresses an LZ4 block: literals, and copies of earlier output.
 fn lz4(mut from: &[u8]) -> Vec<u8> {
     let mut to = Vec::new();
     let byte = |from: &mut &[u8]| {

@@ -28,7 +28,7 @@ impl<'a> Plan<'a> {
     /// Of a job that has a start and an end.
     ///
     /// # Errors
-    /// SHEF-CLI-001 with what it lacks.
+    /// SHEF-CLI-001 names the missing start or end.
     pub fn new(job: &'a Job, config: &Config, inputs: &'a [Input]) -> Result<Self, CliError> {
         let wrong = |what| CliError::new("SHEF-CLI-001", what);
         let number = |write: &Write| Ok((write.offset, write.value.number(config)?));

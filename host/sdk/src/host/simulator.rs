@@ -66,7 +66,7 @@ impl Simulator {
 impl Drop for Simulator {
     fn drop(&mut self) {
         if matches!(&self.uri, Uri::SimRtl(parameters) if parameters.wave.is_some()) {
-            // Waves are complete when the program has ended by itself.
+            // A killed program leaves an incomplete file of waves, so the program gets time to end.
             drop(self.child.stdin.take());
             let begin = Instant::now();
             while begin.elapsed() < WAVES && matches!(self.child.try_wait(), Ok(None)) {
