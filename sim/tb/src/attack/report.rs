@@ -143,14 +143,12 @@ impl Report {
         Self { seed, by_kind, by_state, by_command, ..Self::default() }
     }
 
-    /// Whether the run passed. A quarter of its transactions are honest ones: over all
-    /// configurations, 29 to 32 % were, since floods and attempts between sessions have many that
-    /// may be refused.
+    /// Whether the run passed.
     #[must_use]
     pub fn passed(&self) -> bool {
         let zero =
             self.delivered_wrong + self.accepted_wrong + self.refused_wrong + self.hangs == 0;
-        zero && self.failures.is_empty() && self.honest * 4 >= self.transactions
+        zero && self.failures.is_empty() && self.honest * 3 >= self.transactions
     }
 
     /// Adds an attempt and returns what is wrong with it.
