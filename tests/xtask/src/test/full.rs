@@ -169,7 +169,7 @@ fn guests<'a>(plan: &'a Plan, lanes: &Lanes<'a>) {
     }
 }
 
-/// Every mutant of the RTL against its test.
+/// Every mutant of the RTL against its test. Only tests of shef-tb use the hostile bench.
 fn mutations<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built, rtl: &str) {
     let all = match mutants::load() {
         Ok(all) => all,
@@ -177,6 +177,9 @@ fn mutations<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built, rtl: &str)
     };
     let native = ["attestation/", "tests/fixtures/", "tests/vectors/", "shell-rtl/regs/", "Cargo."];
     let attestation = plan.tree.digest(|path| native.iter().any(|from| path.starts_with(from)));
+    let units = plan.tree.digest(|path| {
+        drives_the_rtl(path) && !of_the_kernel(path) && !path.starts_with("sim/tb/src/attack")
+    });
     for mutant in all {
         let binary = mutant.binary(&built.binaries).cloned();
         let name = format!("mutant {}", mutant.name);
@@ -186,6 +189,8 @@ fn mutations<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built, rtl: &str)
             true => plan.tree.digest(|path| drives_the_rtl(path) && of_the_kernel(path)),
             false => String::new(),
         };
+        let rtl =
+            if binary.as_ref().is_some_and(|b| b.package == "shef-tb") { rtl } else { &units };
         let key = match mutant.is_native() {
             true => passes::key(&name, &[&attestation, &mutant.text()]),
             false => passes::key(&name, &[rtl, &kernel, &test, &mutant.text()]),

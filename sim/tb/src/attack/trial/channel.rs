@@ -237,7 +237,7 @@ impl Trial<'_> {
     }
 
     /// Illegal bursts at all accelerator ports at once, more than a byte can count: each is
-    /// answered with errors and counted once.
+    /// answered with errors and counted once, and the honest bursts between them succeed.
     fn refused_bursts(&mut self) -> Result<()> {
         let ports = self.s.config.accelerator_ports();
         let each = 260 / u64::from(ports) + self.below(20);
@@ -252,6 +252,11 @@ impl Trial<'_> {
             }
         }
         self.v.act = format!("{} illegal bursts at {ports} ports", transactions.len());
+        let third = transactions.len() as u64 / 3;
+        for honest in self.honest(third) {
+            let at = self.below(transactions.len() as u64 + 1) as usize;
+            transactions.insert(at, honest);
+        }
         self.execute(&transactions)?;
         self.counted()?;
         self.check_unharmed()
