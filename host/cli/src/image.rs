@@ -305,7 +305,7 @@ impl BuildArgs {
 
 /// The name of a file beside an image: `digits` plus `end` for `digits.shef`, the whole name plus
 /// `end` for any other. No two images share one.
-fn beside(image: &Path, end: &str) -> PathBuf {
+pub fn beside(image: &Path, end: &str) -> PathBuf {
     let mut name = image.file_name().unwrap_or_default().to_owned();
     if image.extension().is_some_and(|x| x == "shef") {
         name = image.file_stem().unwrap_or_default().to_owned();

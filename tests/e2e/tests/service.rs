@@ -398,7 +398,7 @@ fn nothing_is_released_to_a_seed_for_hardware() {
     assert_eq!(release(&mut shef::Source::new(Some(1), "owner").unwrap()), "SHEF-SDK-044");
     assert_eq!(
         release(&mut shef::Source::new(None, "owner").unwrap()),
-        "SHEF-SVC-020",
+        "SHEF-SVC-055",
         "the service was asked"
     );
     assert_eq!(released(&service), before);
@@ -770,15 +770,15 @@ fn a_device_is_attested_and_keys_are_managed_from_the_command_line() {
     verifier.fails("operator", &release_to(&device, "digits", "kernel", &out), 1, "SHEF-SVC-061");
     verifier.ok("operator", &["keys", "enable", "digits"]);
     verifier.fails("operator", &release_to(&device, "digits", "shield", &out), 1, "SHEF-KRN-014");
-    verifier.fails("operator", &release_to(&device, "none", "kernel", &out), 5, "SHEF-SVC-020");
-    verifier.fails("operator", &["keys", "show", "none"], 5, "SHEF-SVC-020");
+    verifier.fails("operator", &release_to(&device, "none", "kernel", &out), 5, "SHEF-SVC-055");
+    verifier.fails("operator", &["keys", "show", "none"], 5, "SHEF-SVC-055");
     assert!(!Path::new(&out).exists(), "what was refused left a file");
     verifier.fails("operator", &["keys", "add", "more", "--policy", "default"], 2, "SHEF-CLI-001");
     verifier.fails(
         "operator",
         &["keys", "add", "more", "--policy", "none", "--generate", "32"],
         5,
-        "SHEF-SVC-020",
+        "SHEF-SVC-055",
     );
 
     verifier.client("fleet", Role::Attest, now());
@@ -998,21 +998,32 @@ fn a_job_has_its_keys_from_a_service() {
         ["anchors", "reference", "policy"].map(|name| path(&format!("trust/{name}.toml")));
 
     let read = |name: &str| std::fs::read_to_string(path(name)).unwrap();
-    let service = verifier.service();
-    service
-        .add_anchor(&TrustAnchor::list_from_toml(&read("trust/anchors.toml")).unwrap()[0])
-        .unwrap();
-    let known = ReferenceValues::from_toml(&read("trust/reference.toml")).unwrap();
-    service.add_reference("card", &known).unwrap();
     let mut allows = Policy::from_toml(&read("trust/policy.toml")).unwrap();
     allows.bypass = vec!["progress".to_owned()];
-    service.add_policy("default", &allows).unwrap();
+    // The service's copy of the trust data permits the region; the owner's own does not yet.
+    let folder = path("Card of the service");
+    std::fs::create_dir(&folder).unwrap();
+    for name in ["anchors", "reference"].map(|name| format!("{name}.toml")) {
+        std::fs::copy(path(&format!("trust/{name}")), format!("{folder}/{name}")).unwrap();
+    }
+    let register = ["verifier", "register", &folder, &image];
+    let said = verifier.fails("operator", &register, 5, "SHEF-CLI-010");
+    assert!(said.contains("policy.toml"), "{said}");
+    std::fs::write(format!("{folder}/policy.toml"), allows.to_toml().unwrap()).unwrap();
+    // A name that the service does not take: what came before it stays.
+    let said = verifier.fails("operator", &register, 5, "SHEF-SVC-055");
+    assert!(said.contains("card of the service"), "{said}");
+    std::fs::rename(&folder, path("card")).unwrap();
+    let register = ["verifier", "register", &path("card"), &image];
+    for _ in 0..2 {
+        let done = verifier.ok("operator", &register);
+        let names: Vec<_> =
+            done["registered"].as_array().unwrap().iter().map(|r| &r["name"]).collect();
+        assert_eq!(names, ["simulated", "card", "default@1", "vendor", "add"]);
+    }
     let signers = read("add.signers.toml");
-    let signer = CorimSigner::list_from_toml(&signers).unwrap().remove(0);
-    let to = format!("/v1/signers/{}", signer.name());
-    service.put(&to, "application/toml", signers.as_bytes()).unwrap();
-    let corim = std::fs::read(path("add.corim")).unwrap();
-    service.put("/v1/corims/add", "application/rim+cose", &corim).unwrap();
+    std::fs::write(path("add.signers.toml"), signers.repeat(2)).unwrap();
+    verifier.fails("operator", &register, 5, "SHEF-CLI-016");
     let add =
         ["keys", "add", "image", "--policy", "default", "--image", &image, "--vendor", &vendor];
     verifier.ok("operator", &add);

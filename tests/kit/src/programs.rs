@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::Result;
 
-/// The folder with `shef` and `shef-sim`.
+/// The folder with the programs.
 pub struct Programs {
     path: OsString,
 }
@@ -43,7 +43,7 @@ impl Programs {
     pub fn beside() -> Result<Self> {
         let here = std::env::current_exe()?;
         let folder = here.parent().ok_or("no folder")?;
-        for name in ["shef", "shef-sim"] {
+        for name in ["shef", "shef-sim", "shef-agent", "shef-verifierd"] {
             if !folder.join(name).is_file() {
                 let built = "build them with `cargo build --workspace --bins`";
                 return Err(format!("there is no {name} in {}: {built}", folder.display()).into());
@@ -84,13 +84,15 @@ impl Programs {
         self.end(command, dir, cache)
     }
 
-    /// Runs a script of the shell.
+    /// Runs a script of bash. Programs in the background have ended when this returns.
     ///
     /// # Errors
     /// It does not start.
     pub fn script(&self, dir: &Path, cache: Option<&Path>, text: &str) -> Result<Ended> {
-        let mut command = Command::new("sh");
-        command.args(["-ec", text]);
+        let mut command = Command::new("bash");
+        // A job is a process group, which `kill` reaches whole.
+        let ends = "set -m; trap 'for job in $(jobs -p); do kill -- -$job; done; wait' EXIT";
+        command.arg("-ec").arg(format!("{ends}\n{text}"));
         self.end(command, dir, cache)
     }
 }

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use crate::Result;
 use crate::programs::Programs;
+use crate::{Result, root};
 
 /// A tutorial.
 #[derive(Serialize)]
@@ -29,6 +29,28 @@ pub struct Times {
 /// The templates, and the job of each.
 const TEMPLATES: [(&str, &str); 3] =
     [("stream", "add"), ("random", "count"), ("registers", "encrypt")];
+
+/// The page with the commands from a template to a run through agent and verifier service, and the
+/// heading above them.
+const PAGE: &str = "docs/how-to/your-accelerator.md";
+const HEADING: &str = "### Behind an agent, with a verifier service\n";
+/// Most lines of these commands.
+const LINES: usize = 12;
+
+/// The commands below [`HEADING`].
+fn through_agent_and_service() -> Result<String> {
+    let page = std::fs::read_to_string(root().join(PAGE))?;
+    let below = page.split_once(HEADING).and_then(|(_, below)| below.split_once("```sh\n"));
+    let commands = below.and_then(|(_, block)| block.split_once("```")).map(|(block, _)| block);
+    let commands = commands.ok_or_else(|| format!("{PAGE} has no commands below {HEADING:?}"))?;
+    match commands.lines().count() {
+        1..=LINES => Ok(commands.to_owned()),
+        n => {
+            Err(format!("{PAGE}: expected 1 to {LINES} commands below {HEADING:?}, found {n}")
+                .into())
+        }
+    }
+}
 
 fn rounded(seconds: f64) -> f64 {
     (seconds * 10.0).round() / 10.0
@@ -65,6 +87,7 @@ pub fn run(programs: &Programs) -> Result<(Vec<Tutorial>, Times)> {
             let rtl = "sed -i 's/+ addend;/+ addend + 32'\"'\"'d7;/' stream/shef_accel.sv && grep -q d7 stream/shef_accel.sv && \
                        sed -i 's/words + /words + np.uint32(7) + /' stream/model.py && shef test stream";
             times.edit_rtl_s = run("edit of the accelerator", None, rtl)?;
+            run("agent and verifier service", None, &through_agent_and_service()?)?;
         } else {
             run(&format!("template {template}"), None, &format!("{made} && shef test {template}"))?;
         }

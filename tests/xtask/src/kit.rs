@@ -16,7 +16,7 @@ pub struct Args {
 
 /// Builds the programs, and runs `shef-kit`.
 pub fn run(args: &Args) -> Result<()> {
-    for program in ["shef", "shef-sim"] {
+    for program in ["shef", "shef-sim", "shef-agent", "shef-verifierd"] {
         process::built(program)?;
     }
     let mut command = process::built("shef-kit")?;

@@ -1088,6 +1088,24 @@ impl Service {
         self.put(&format!("/v1/corims/{}", part(id)), "application/toml", text.as_bytes()).map(drop)
     }
 
+    /// Permits a signer of CoRIMs, under a name; `signer` is one `[[signer]]` (TOML).
+    ///
+    /// # Errors
+    /// As [`Service::get`].
+    pub fn add_signer(&self, name: &str, signer: &str) -> Result<(), SdkError> {
+        let path = format!("/v1/signers/{}", part(name));
+        self.put(&path, "application/toml", signer.as_bytes()).map(drop)
+    }
+
+    /// Adds the reference values of a signed CoRIM under an id.
+    ///
+    /// # Errors
+    /// As [`Service::get`].
+    pub fn add_corim(&self, id: &str, corim: &[u8]) -> Result<(), SdkError> {
+        let path = format!("/v1/corims/{}", part(id));
+        self.put(&path, "application/rim+cose", corim).map(drop)
+    }
+
     /// Adds the next version of a policy, unless the newest one is the same; returns its
     /// `name@version`.
     ///

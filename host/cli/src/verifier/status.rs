@@ -1,6 +1,5 @@
 //! `shef verifier status`: health of a verifier service, and points for its operator's attention.
 
-use clap::Subcommand;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -14,19 +13,15 @@ use shef_flags::ServiceArgs;
 const WARN_DAYS: i64 = 14;
 const DAY: i64 = 86_400;
 
-/// Subcommands of `shef verifier`.
-#[derive(Subcommand)]
-pub enum VerifierCommand {
-    /// Health, readiness, version, certificate, stale devices. Exit status 1 if something needs
-    /// attention
-    Status {
-        /// The verifier service
-        #[command(flatten)]
-        service: ServiceArgs,
-        /// List the stale devices
-        #[arg(long)]
-        devices: bool,
-    },
+/// Flags of `shef verifier status`.
+#[derive(clap::Args)]
+pub struct StatusArgs {
+    /// The verifier service
+    #[command(flatten)]
+    service: ServiceArgs,
+    /// List the stale devices
+    #[arg(long)]
+    devices: bool,
 }
 
 #[derive(Serialize)]
@@ -52,13 +47,12 @@ fn gauge(metrics: &str, name: &str) -> Option<u64> {
     line.trim().parse::<f64>().ok().map(|value| value as u64)
 }
 
-/// Runs `shef verifier`.
+/// Runs `shef verifier status`.
 ///
 /// # Errors
 /// Transport errors; a service that is not ready cannot decide anything.
-pub fn run(output: &Output, command: &VerifierCommand) -> Result<Exit, CliError> {
-    let VerifierCommand::Status { service, devices } = command;
-    let service = service.open()?;
+pub fn run(output: &Output, args: &StatusArgs) -> Result<Exit, CliError> {
+    let service = args.service.open()?;
     let healthy = service.get("/healthz")?["status"] == "ok";
     let ready = service.ready()?;
     let version = ready["version"].as_str().unwrap_or("unknown").to_owned();
@@ -71,7 +65,7 @@ pub fn run(output: &Output, command: &VerifierCommand) -> Result<Exit, CliError>
     };
     let count = |name| metrics.as_deref().and_then(|text| gauge(text, name));
     let list =
-        if *devices { service.devices(|device| device["stale"] == true)? } else { Vec::new() };
+        if args.devices { service.devices(|device| device["stale"] == true)? } else { Vec::new() };
     let mut document = Document {
         url: service.url().to_owned(),
         healthy,
