@@ -190,6 +190,15 @@ pub(crate) struct RtlBackend {
 }
 
 impl RtlBackend {
+    /// Builds the simulation, or takes it from the cache.
+    pub(crate) fn build(
+        design: &Design,
+        options: &RtlOptions,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(), CardError> {
+        library(options.top(), options, design, progress).map(drop)
+    }
+
     pub(crate) fn new(
         design: &Design,
         options: &RtlOptions,
@@ -393,7 +402,19 @@ pub struct BareCard {
 }
 
 impl BareCard {
-    /// Builds and starts it, with the options of `options` except for waves.
+    /// Builds the simulation, or takes it from the cache. [`BareCard::new`] then takes no time.
+    ///
+    /// # Errors
+    /// Build errors.
+    pub fn build(
+        design: &Design,
+        options: &RtlOptions,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(), CardError> {
+        library(BARE, options, design, progress).map(drop)
+    }
+
+    /// Builds and starts it.
     ///
     /// # Errors
     /// Build errors.

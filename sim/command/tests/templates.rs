@@ -162,6 +162,35 @@ fn the_template_of_registers_passes_all_of_its_tests() {
     assert_eq!(phases(&report), names);
 }
 
+/// What fails without a Shield is not tried behind it, unless the user wants that.
+#[test]
+fn a_failure_without_a_shield_ends_the_test() {
+    let project = Project::new("registers");
+    project.change("shef.toml", "result0=0x497df3d0", "result0=0x497df3d1");
+    let report = project.tested(&[], 1);
+    let names = ["bare", "shielded", "residue"].map(|name| (name.to_owned(), false));
+    assert_eq!(phases(&report), names);
+    for phase in &report["phases"].as_array().unwrap()[1..] {
+        assert_eq!(phase["skipped"], "its bare job failed, and --no-fail-fast is not given");
+        assert!(phase["failure"].is_null() && phase["seeds"].as_array().unwrap().is_empty());
+    }
+    assert!(report["phases"][0]["skipped"].is_null());
+    let output = project.run(&[]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("\nskip encrypt          shielded  not run: its bare job failed"),
+        "{text}"
+    );
+    assert!(text.contains("0 of 3 phases of 1 test passed, 2 not run; "), "{text}");
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(errors.contains("1 of 1 failed: encrypt bare"), "{errors}");
+
+    let report = project.tested(&["--no-fail-fast"], 1);
+    let all = [("bare", false), ("shielded", false), ("residue", true)];
+    assert_eq!(phases(&report), all.map(|(name, passed)| (name.to_owned(), passed)));
+    assert_eq!(report["phases"][1]["failure"]["kind"], "result");
+}
+
 /// A key that outlives its session, and can be read.
 #[test]
 fn a_register_without_reset_is_a_residue() {
@@ -310,7 +339,8 @@ fn junit_has_every_phase() {
     project.tested(&junit, 1);
     let text = fs::read_to_string(&file).unwrap();
     for part in [
-        "<testsuite name=\"encrypt\" tests=\"1\" failures=\"1\" errors=\"0\"",
+        "<testsuite name=\"encrypt\" tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"2\"",
+        "name=\"residue\" time=\"0.000\">\n      <skipped message=\"its bare job failed, and --no-",
         "<testcase classname=\"mine.encrypt\" name=\"bare\" time=\"",
         "<failure message=\"register result0: expected 0x497df3d1, found 0x497df3d0 (expect)\">",
         "-k encrypt --seed 1 --only bare",

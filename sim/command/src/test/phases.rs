@@ -9,7 +9,7 @@ use super::case::{Case, Results};
 use super::drive::{self, Shielded, obeys};
 use super::failure::Failure;
 use super::outcome::Passed;
-use super::rig::{Rig, timing};
+use super::rig::{self, Rig, timing};
 use super::{attacks, residue};
 
 /// A phase of a test.
@@ -39,12 +39,46 @@ impl Phase {
             Self::Residue => "residue",
         }
     }
+
+    /// The simulation that it needs.
+    pub fn shell(self) -> Shell {
+        match self {
+            Self::Bare => Shell::Bare,
+            Self::Shielded | Self::Attacks | Self::Residue => Shell::Shielded,
+        }
+    }
+}
+
+/// A simulation of the design.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shell {
+    /// Without a Shield.
+    Bare,
+    /// The card.
+    Shielded,
+}
+
+/// Builds a simulation, or takes it from the cache.
+///
+/// # Errors
+/// A design that does not build.
+pub fn build(
+    shell: Shell,
+    design: &Design,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(), CliError> {
+    // All seeds share a build.
+    let timing = timing(0);
+    match shell {
+        Shell::Bare => BareCard::build(design, &timing, progress).map_err(card),
+        Shell::Shielded => rig::options(design, timing).build(progress).map_err(card),
+    }
 }
 
 /// Runs a phase of a test with one seed.
 ///
 /// # Errors
-/// Errors that prevent it from being tried: a design that does not build. The inner error is that of
+/// Errors that prevent it from being tried. The inner error is that of
 /// the test.
 pub fn run(
     phase: Phase,

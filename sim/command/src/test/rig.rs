@@ -30,6 +30,12 @@ pub fn steady(seed: u64) -> RtlOptions {
     RtlOptions { contents: Some(seed), ..RtlOptions::default() }
 }
 
+/// A card with a project's design, a native Security Kernel and this timing.
+pub fn options(design: &Design, timing: RtlOptions) -> CardOptions {
+    let options = RtlOptions { kernel: SimKernel::Native, ..timing };
+    CardOptions::new(Engine::Rtl(options), design.clone())
+}
+
 impl Rig {
     /// Builds the design, or takes it from the cache, and starts a card with this timing. The seed
     /// decides everything else that is random: keys, and the card's randomness.
@@ -43,8 +49,7 @@ impl Rig {
         progress: &mut dyn FnMut(&str),
     ) -> Result<Self, CliError> {
         let keys = TempFolder::new()?;
-        let options = RtlOptions { kernel: SimKernel::Native, ..timing };
-        let cards = Cards::Made(CardOptions::new(Engine::Rtl(options), design.clone()));
+        let cards = Cards::Made(options(design, timing));
         let plan = Plan { cards, seed: Some(seed), name: "test".to_owned(), service: None };
         let mut world = World::new(keys.path(), plan)?;
         let (host, probe) = world.card(progress)?;
