@@ -23,6 +23,7 @@ pub mod mailbox;
 pub mod memory;
 pub mod name;
 pub mod pci;
+pub mod progress;
 pub mod ring;
 mod simulated;
 mod ueid;

@@ -261,7 +261,10 @@ fn a_job_that_does_not_end_is_ended() {
     let failed = project.fails_twice(&["--only", "bare", "--seed", "1"]);
     assert_eq!(failed["failure"]["kind"], "limit", "{failed}");
     let message = failed["failure"]["message"].as_str().unwrap();
-    assert!(message.contains("status is 0x2") && message.contains("no beat"), "{message}");
+    assert!(
+        message.contains("status is 0x2") && message.contains("no progress for 3000 cycles"),
+        "{message}"
+    );
 }
 
 #[test]
