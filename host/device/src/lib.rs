@@ -173,6 +173,12 @@ pub trait Device {
         mailbox::call(self, request)
     }
 
+    /// The bursts at the accelerator's ports, and who waits for whom, if the device reports them: a
+    /// simulated card of this machine does. For people only.
+    fn progress(&mut self) -> Option<progress::Progress> {
+        None
+    }
+
     /// Clock cycles since the device was opened, if it counts them. For statistics only.
     fn cycles(&self) -> Option<u64> {
         None

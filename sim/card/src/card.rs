@@ -381,6 +381,10 @@ impl Card {
 }
 
 impl Device for Card {
+    fn progress(&mut self) -> Option<Progress> {
+        self.backend.borrow().progress().ok()
+    }
+
     fn info(&self) -> DeviceInfo {
         let description = match self.uri {
             Uri::SimModel => "simulated card around the functional model: protects nothing",

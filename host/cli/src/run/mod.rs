@@ -11,7 +11,7 @@ mod steps;
 
 use std::path::{Path, PathBuf};
 
-use shef::{OpenOptions, Uri};
+use shef::{OpenOptions, SdkError, Uri};
 use shef_console::file::{self, Outputs};
 use shef_console::{CliError, Exit, Output, interrupt};
 use shef_device::{SimKernel, SimParameters};
@@ -139,6 +139,9 @@ pub fn run(output: &Output, args: &RunArgs) -> Result<Exit, CliError> {
     let steps = Steps::new(output);
     steps.begin(format!("opening {uri}"));
     let mut host = shef::open_with(&uri, OpenOptions { tls, progress: Some(steps.progress()) })?;
+    if args.job.stall_cycles.is_some() && host.device().progress().is_none() {
+        return Err(SdkError::NoProgressReport { uri: uri.to_string() }.into());
+    }
     parties.trusts(&host)?;
     let image = parties.load(&mut host, &design, &steps)?;
     let mut report = Report::new(&uri, &design, args.job.name.as_deref(), &image);
@@ -150,7 +153,7 @@ pub fn run(output: &Output, args: &RunArgs) -> Result<Exit, CliError> {
         }
         let ran = match session::run(&mut host, &plan, &parties, &image, &steps)? {
             Ended::Done(ran) => ran,
-            Ended::Late(late) => return Err(report.late(output, &late, &jobs.registers)?),
+            Ended::Late(late) => return Err(report.late(output, late, &jobs.registers)?),
         };
         report.session(&ran);
         let differs = first.as_ref().and_then(|first| first.differs(&ran, &job, &jobs.registers));
