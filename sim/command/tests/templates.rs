@@ -231,6 +231,75 @@ fn broken_rules_are_found_by_name() {
     }
 }
 
+/// The full names of all signals, with the signals.
+fn signals(waves: &wellen::simple::Waveform) -> Vec<(String, wellen::SignalRef)> {
+    let all = waves.hierarchy();
+    all.all_vars().map(|var| (all[var].full_name(all), all[var].signal_ref())).collect()
+}
+
+/// The value of a signal at the end of a cycle.
+fn value(waves: &mut wellen::simple::Waveform, signal: &str, cycle: u64) -> String {
+    let found = signals(waves).into_iter().find(|(name, _)| name == signal);
+    let id = found.unwrap_or_else(|| panic!("no {signal}")).1;
+    waves.load_signals(&[id]);
+    let times = waves.time_table();
+    let changes = waves.get_signal(id).unwrap().iter_changes();
+    let until = changes.take_while(|(at, _)| times[*at as usize] <= 2 * cycle);
+    until.last().unwrap().1.to_bit_string().unwrap()
+}
+
+/// A design in which ARVALID falls without ARREADY: the waves of the failure show it in the cycle of the
+/// report, and begin 10,000 cycles before it.
+#[test]
+fn a_failure_keeps_its_waves() {
+    let project = Project::vecadd();
+    project.change(
+        "shef_accel.sv",
+        "assign acc_ar_valid_o = reading && !asked_q;",
+        "assign acc_ar_valid_o = reading && !asked_q && odd_q;",
+    );
+    let clocked = "
+  logic odd_q;
+  always_ff @(posedge clk_i) odd_q <= rst_ni && !odd_q;
+  wire unused =";
+    project.change("shef_accel.sv", "\n  wire unused =", clocked);
+    let failed = failure(&project.tested(&[], 1));
+    assert!(failed["no_wave"].is_null(), "{failed}");
+    let (cycle, wave) = (failed["failure"]["cycle"].as_u64().unwrap(), &failed["wave"]);
+    assert_eq!(wave["from"], cycle.saturating_sub(10_000));
+    let (file, failed) = (wave["file"].as_str().unwrap(), wave["failed"].as_u64().unwrap());
+    let mut waves = wellen::simple::read(file).unwrap();
+    let times = waves.time_table();
+    let (first, last) = (times[0], *times.last().unwrap());
+    assert!(
+        first >= 2 * cycle.saturating_sub(10_000) && last <= 2 * (cycle + 16),
+        "{first} {last}"
+    );
+    let accel = "top.shef_bare_top.u_accel.";
+    let [valid, ready] = ["acc_ar_valid_o", "acc_ar_ready_i"].map(|name| format!("{accel}{name}"));
+    let mut at = |signal: &str, cycle| value(&mut waves, signal, cycle);
+    // The checker reports what an earlier clock edge saw.
+    let mut falls = |cycle| {
+        at(&valid, cycle - 1) == "1" && at(&ready, cycle - 1) == "0" && at(&valid, cycle) == "0"
+    };
+    assert!((failed - 2..=failed).any(&mut falls), "ARVALID falls before cycle {failed}");
+
+    // The waves of one run go to a file of the user's.
+    let mine = project.dir.join("mine.fst");
+    let flags = ["--only", "bare", "--seed", "2", "--wave", mine.to_str().unwrap()];
+    let report =
+        project.tested(&[&flags[..], &["--wave-scope", "all", "--wave-from", "20"]].concat(), 1);
+    assert!(failure(&report)["wave"].is_null());
+    let waves = wellen::simple::read(&mine).unwrap();
+    assert_eq!(waves.time_table()[0], 40);
+    assert!(signals(&waves).iter().any(|(name, _)| !name.starts_with(accel)));
+    for (file, code) in [("mine.fst", "SHEF-CLI-001"), ("model.py", "SHEF-CLI-026")] {
+        let file = project.dir.join(file);
+        let refused = project.run(&["--only", "bare", "--wave", file.to_str().unwrap()]);
+        assert_eq!((refused.status.code(), &*error_code(&refused)), (Some(2), code));
+    }
+}
+
 #[test]
 fn a_wrong_result_is_shown_with_its_first_byte() {
     let project = Project::new("stream");

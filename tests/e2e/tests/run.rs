@@ -285,6 +285,12 @@ fn what_is_wrong_is_named_before_a_card_is_opened() {
     case(&device, 2, "SHEF-CLI-001", &["expected --anchors, --reference and --policy"]);
     case(&[&device[..], &trust].concat(), 5, "SHEF-CLI-010", &["none"]);
     case(&["--anchors", "none"], 2, "", &["--policy"]);
+    let wave = ["--wave", "w.fst"];
+    case(&[&device[..], &wave].concat(), 2, "SHEF-CLI-001", &["--wave is for a simulated card"]);
+    case(&["--wave-from", "3"], 2, "", &["--wave"]);
+    case(&["--in", "a0=b=1.bin", "--wave", "b=1.bin"], 2, "SHEF-CLI-026", &["an input"]);
+    case(&["--out", "result0=x:16", "--wave", "x"], 2, "SHEF-CLI-026", &["another output"]);
+    case(&["--wave", "no/w.fst"], 5, "SHEF-CLI-015", &["no/w.fst"]);
     case(&["--image-key", "k"], 2, "", &["--image"]);
     case(&["--data-key", "d"], 2, "SHEF-CLI-001", &["--verifier"]);
     let other = ["--device", "sim:model"];

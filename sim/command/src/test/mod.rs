@@ -14,15 +14,17 @@ mod residue;
 mod rig;
 mod schedule;
 mod watch;
+mod waves;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use shef_card::Design;
+use shef_card::{Design, RtlOptions};
 use shef_console::output::count;
 use shef_console::{CliError, Exit, Output, file, hex, shell};
+use shef_flags::WaveArgs;
 use shef_project::Jobs;
 
 use case::{Case, Subject};
@@ -65,8 +67,10 @@ pub struct TestArgs {
     /// Write the results to this file, in JUnit's format
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
+    #[command(flatten)]
+    waves: WaveArgs,
     /// Run again when a file of the project changes, until the program is interrupted
-    #[arg(long)]
+    #[arg(long, conflicts_with = "wave")]
     watch: bool,
 }
 
@@ -119,8 +123,11 @@ fn verdict(report: &Report) -> Result<(), CliError> {
 fn test(output: &Output, args: &TestArgs) -> Result<Report, CliError> {
     let begin = Instant::now();
     let design = Design::project(&args.dir).map_err(shef_lab::probe::card)?;
-    file::are_inputs(&args.dir);
     let jobs = Jobs::read(&args.dir, design.config()).map_err(shef_lab::probe::card)?;
+    design.files().for_each(file::is_input);
+    for test in jobs.tests.values() {
+        test.model.iter().for_each(|model| file::is_input(&model.file));
+    }
     let subjects = selected(&jobs, &design, args)?;
     output.line(format_args!(
         "{}, design {}",
@@ -128,7 +135,16 @@ fn test(output: &Output, args: &TestArgs) -> Result<Report, CliError> {
         hex::encode(&design.digest()[..4])
     ))?;
     let plan = Plan::new(&subjects, args)?;
-    let phases = plan.run(output, args, &design)?;
+    let base = waves::base(&args.waves)?;
+    let runs: usize = plan.phases.iter().map(|(_, cases)| cases.len()).sum();
+    if base.wave.is_some() && runs != 1 {
+        let what = format!(
+            "--wave is for one run, and these flags select {runs}: expected -k TEST, --only PHASE and \
+             --seed S"
+        );
+        return Err(CliError::new("SHEF-CLI-001", what));
+    }
+    let phases = plan.run(output, args, &design, &base)?;
     let report = Report {
         project: design.name().to_owned(),
         design_digest: hex::encode(&design.digest()),
@@ -285,13 +301,18 @@ impl<'p> Plan<'p> {
     }
 
     /// Runs steps until nothing is left to begin.
-    fn work(&self, design: &Design, schedule: &Schedule, to: &mpsc::Sender<Event>) {
+    fn work(
+        &self,
+        (design, base): (&Design, &RtlOptions),
+        schedule: &Schedule,
+        to: &mpsc::Sender<Event>,
+    ) {
         let mut say = |text: &str| drop(to.send(Event::Builds(text.to_owned())));
         while let Some(next) = schedule.next() {
             let begin = Instant::now();
             let (step, result) = match next {
                 Next::Build(shell) => {
-                    if let Err(error) = phases::build(shell, design, &mut say) {
+                    if let Err(error) = phases::build(shell, design, base, &mut say) {
                         schedule.stop();
                         let _ = to.send(Event::Broken(error));
                         return;
@@ -302,7 +323,7 @@ impl<'p> Plan<'p> {
                 Next::Skip(step) => (step, None),
                 Next::Run(step) => {
                     let (phase, case) = (self.phases[step.phase].0, &self.cases[step.case]);
-                    (step, Some(phases::run(phase, design, case, &mut say)))
+                    (step, Some(phases::run(phase, design, case, base, &mut say)))
                 }
             };
             let failed = matches!(result, Some(Ok(Err(_))));
@@ -320,6 +341,7 @@ impl<'p> Plan<'p> {
         output: &Output,
         args: &TestArgs,
         design: &Design,
+        base: &RtlOptions,
     ) -> Result<Vec<PhaseReport>, CliError> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let workers = args.jobs.unwrap_or(processors).max(1);
@@ -346,7 +368,7 @@ impl<'p> Plan<'p> {
         let error = std::thread::scope(|scope| {
             for _ in 0..workers {
                 let (to, schedule) = (to.clone(), &schedule);
-                scope.spawn(move || self.work(design, schedule, &to));
+                scope.spawn(move || self.work((design, base), schedule, &to));
             }
             drop(to);
             for event in from {
@@ -371,7 +393,10 @@ impl<'p> Plan<'p> {
                 left[step.phase] -= 1;
                 if left[step.phase] == 0 {
                     let why = "its bare job failed, and --no-fail-fast is not given";
-                    let report = self.report(step.phase, std::mem::take(state), why, &args.dir);
+                    let mut report = self.report(step.phase, std::mem::take(state), why, &args.dir);
+                    if base.wave.is_none() {
+                        self.keep_waves(design, &mut report, &mut |text| spinner.message(text));
+                    }
                     if let Err(error) = print(output, &report) {
                         schedule.stop();
                         return Some(error);
@@ -385,6 +410,21 @@ impl<'p> Plan<'p> {
         match error {
             Some(error) => Err(error),
             None => Ok(reports.into_iter().flatten().collect()),
+        }
+    }
+
+    /// Keeps waves of a seed that failed without a Shield.
+    fn keep_waves(&self, design: &Design, report: &mut PhaseReport, say: &mut dyn FnMut(&str)) {
+        let cycle = report.failure.as_ref().and_then(|failure| failure.found.cycle);
+        let case = self
+            .cases
+            .iter()
+            .find(|case| case.subject.name == report.test && Some(case.seed) == report.seed);
+        if let (Phase::Bare, Some(cycle), Some(case)) = (report.phase, cycle, case) {
+            match waves::keep(design, case, cycle, say) {
+                Ok(kept) => report.wave = Some(kept),
+                Err(error) => report.no_wave = Some(error.message),
+            }
         }
     }
 
@@ -413,6 +453,8 @@ impl<'p> Plan<'p> {
             seed,
             failure,
             replay,
+            wave: None,
+            no_wave: None,
         }
     }
 }
@@ -458,6 +500,16 @@ fn print(output: &Output, report: &PhaseReport) -> Result<(), CliError> {
     let lines = report.failure.iter().flat_map(Failure::lines);
     for line in lines.chain(report.replay.iter().map(|replay| format!("again: {replay}"))) {
         output.line(format_args!("     {line}"))?;
+    }
+    if let Some(waves::Kept { file, from, failed }) = &report.wave {
+        let end = match failed {
+            Some(cycle) => format!("to the failure at cycle {cycle}"),
+            None => "on; this run, with waves, did not fail".to_owned(),
+        };
+        output.line(format_args!("     waves: {file}, from cycle {from} {end}"))?;
+    }
+    if let Some(why) = &report.no_wave {
+        output.line(format_args!("     no waves: {why}"))?;
     }
     Ok(())
 }

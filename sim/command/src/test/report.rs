@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::attacks::Attacked;
 use super::failure::Failure;
 use super::phases::Phase;
+use super::waves::Kept;
 
 /// A phase of a test, with all its seeds.
 #[derive(Debug, Serialize)]
@@ -33,6 +34,10 @@ pub struct PhaseReport {
     pub failure: Option<Failure>,
     /// Command that runs the failing seed again.
     pub replay: Option<String>,
+    /// Waves of the failing seed without a Shield.
+    pub wave: Option<Kept>,
+    /// Why there are none.
+    pub no_wave: Option<String>,
 }
 
 /// Results of all tests.
@@ -117,7 +122,9 @@ pub fn junit(report: &Report) -> String {
                 }
                 (Some(failure), _) => {
                     let replay = phase.replay.iter().map(|replay| format!("again: {replay}"));
-                    let lines: Vec<String> = failure.lines().into_iter().chain(replay).collect();
+                    let waves = phase.wave.iter().map(|kept| format!("waves: {}", kept.file));
+                    let lines = failure.lines().into_iter().chain(replay).chain(waves);
+                    let lines: Vec<String> = lines.collect();
                     let _ = writeln!(
                         out,
                         "{case}>\n      <failure message=\"{}\">{}</failure>\n    </testcase>",
