@@ -151,10 +151,10 @@ pub const CODES: &[Code] = &[
     ),
     Code::new(
         "SHEF-CLI-030",
-        "the accelerator was not done in time",
+        "the accelerator was not done in time, or made no progress",
         "the session was closed and no output was written. Compare the register with the `done` of \
-        the job, and the other registers with the accelerator's documentation; --seconds gives it \
-        more time",
+        the job, and the other registers with the accelerator's documentation; a port that waits is \
+        in the message. --seconds gives it more time, and --stall-cycles more cycles without progress",
     ),
     Code::new(
         "SHEF-CLI-031",

@@ -204,15 +204,36 @@ impl Outputs {
         stage: impl FnOnce(&Path) -> std::io::Result<Staged>,
     ) -> Result<Slot, CliError> {
         let file = registered(path, stage)?;
-        if let Some(other) = self.files.iter().find(|other| other.file.is_also(&file)) {
+        self.add_checked(Prepared { path: path.to_owned(), file, replaces, filled: false })?;
+        Ok(Slot(self.files.len() - 1))
+    }
+
+    /// Checks a file that a library will write, as [`Outputs::file`] does. It is not an output of the
+    /// command, which decides what an interrupt does.
+    ///
+    /// # Errors
+    /// As [`Outputs::file`].
+    pub fn elsewhere(&mut self, path: &Path) -> Result<(), CliError> {
+        let file = Staged::replacing(path).map_err(|e| CliError::write_file(path, &e))?;
+        let one = Prepared { path: path.to_owned(), file, replaces: true, filled: false };
+        self.add_checked(one)?;
+        self.files.pop();
+        Ok(())
+    }
+
+    /// Adds a file that is no other output, no input and no secret.
+    fn add_checked(&mut self, new: Prepared) -> Result<(), CliError> {
+        let path = new.path.clone();
+        if let Some(other) = self.files.iter().find(|other| other.file.is_also(&new.file)) {
             return Err(clash(
-                path,
+                &path,
                 &format!("is the same file as {}, another output", other.path.display()),
             ));
         }
-        self.files.push(Prepared { path: path.to_owned(), file, replaces, filled: false });
+        let private = new.file.is_private();
+        self.files.push(new);
         self.check()?;
-        if self.files.last().is_some_and(|last| last.file.is_private()) {
+        if private {
             let message = format!(
                 "{} is readable only by its owner, as secrets are, and is not replaced: remove it \
                 first",
@@ -220,7 +241,7 @@ impl Outputs {
             );
             return Err(CliError::new("SHEF-CLI-015", message));
         }
-        Ok(Slot(self.files.len() - 1))
+        Ok(())
     }
 
     /// Checks that no output is an input.

@@ -23,6 +23,7 @@ pub mod mailbox;
 pub mod memory;
 pub mod name;
 pub mod pci;
+pub mod progress;
 pub mod ring;
 mod simulated;
 mod ueid;
@@ -170,6 +171,12 @@ pub trait Device {
     /// [`DeviceError::MailboxTooLong`], [`DeviceError::MailboxTimeout`] and those of the transport.
     fn kernel_call(&mut self, request: &[u8]) -> Result<Vec<u8>, DeviceError> {
         mailbox::call(self, request)
+    }
+
+    /// The bursts at the accelerator's ports, and who waits for whom, if the device reports them: a
+    /// simulated card of this machine does. For people only.
+    fn progress(&mut self) -> Option<progress::Progress> {
+        None
     }
 
     /// Clock cycles since the device was opened, if it counts them. For statistics only.

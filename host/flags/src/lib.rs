@@ -1,7 +1,9 @@
-//! Flags of commands that name an agent or a verifier service.
+//! Flags of several commands: an agent, a verifier service, waves.
 
 mod service;
 mod tls;
+mod wave;
 
 pub use service::{ServiceArgs, identity};
 pub use tls::TlsArgs;
+pub use wave::WaveArgs;

@@ -192,6 +192,30 @@ shef_proto::coded! {
             after: Duration,
         } = "SHEF-SDK-011": "the accelerator did not finish",
             "check its registers and its data, or give it more time (`patience`); a stopped Shield shows in the statement",
+        /// The accelerator makes no progress.
+        #[error("no progress for {cycles} cycles: register {addr:#06x} is {last:#010x}, {}", progress.waits())]
+        Stalled {
+            /// Register that was watched.
+            addr: u32,
+            /// Last value.
+            last: u32,
+            /// The limit in cycles.
+            cycles: u64,
+            /// The bursts at the accelerator's ports.
+            progress: Box<crate::ports::Progress>,
+        } = "SHEF-SDK-053": "the accelerator makes no progress",
+            "the message shows which port waits, and for which side; an accelerator that computes for longer without a transfer needs a \
+             larger `stall_cycles`",
+        /// A limit in cycles, for a device that does not report progress.
+        #[error(
+            "{uri} does not report the progress of its accelerator: expected a simulated card of this machine, sim: or vfio-user: with the \
+             control socket PATH.control beside its socket"
+        )]
+        NoProgressReport {
+            /// The device.
+            uri: String,
+        } = "SHEF-SDK-054": "a limit in cycles without progress, and no report of progress",
+            "without `stall_cycles` (--stall-cycles), the limit in seconds holds",
         /// A key file cannot be read or written.
         #[error("key file {}: {reason}", path.display())]
         KeyFile {

@@ -77,6 +77,8 @@ pub use owner::transfer;
 pub use owner::wait::{Patience, Until, WaitWatch, Waited};
 pub use owner::worker::{End, Pending, Worker};
 pub use progress::{Cancel, Progress, Watch, unwatched};
+/// Progress of an accelerator: the bursts at its ports.
+pub use shef_device::progress as ports;
 pub use shef_device::{Device, DeviceError, Ueid, Uri};
 pub use shef_files::staged::{write_file, write_new_secret};
 /// Messages between the parties: configurations, Load Keys, images, certificates.

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shef_device::pci::{BAR_MEM, Function, PciCard};
+use shef_device::progress::Progress;
 use shef_device::ring::{DmaBuffer, DmaMemory};
 use shef_device::{DeviceError, Event, SharedMemory};
 
+use crate::control::ControlSocket;
 use crate::{Client, VfioUserError, region};
 
 /// A function that another process serves, with connected interrupts and with card memory mapped if
@@ -16,6 +18,7 @@ pub struct VfioUserFunction {
     client: Client,
     vectors: Vec<Event>,
     memory: Option<SharedMemory>,
+    control: ControlSocket,
     /// Address of the next buffer.
     next: u64,
 }
@@ -42,7 +45,8 @@ impl VfioUserFunction {
             })?;
         client.connect_interrupts(0, &vectors.iter().collect::<Vec<_>>())?;
         let memory = client.map_region(region::BAR0 + u32::from(BAR_MEM))?;
-        Ok(Self { client, vectors, memory, next: FIRST })
+        let control = ControlSocket::beside(path);
+        Ok(Self { client, vectors, memory, control, next: FIRST })
     }
 
     /// Allocates at least `bytes` bytes of memory that the device also accesses, until
@@ -138,6 +142,10 @@ impl Function for VfioUserFunction {
 
     fn reset(&mut self) -> Result<(), DeviceError> {
         Ok(self.client.reset()?)
+    }
+
+    fn progress(&mut self) -> Option<Progress> {
+        self.control.progress()
     }
 }
 

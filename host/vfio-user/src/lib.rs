@@ -12,6 +12,7 @@
 //! one message.
 
 mod client;
+mod control;
 mod dma;
 mod error;
 mod function;

@@ -70,6 +70,24 @@ impl CardOptions {
         Ok(Self::new(engine, Design::digits()?))
     }
 
+    /// Builds the simulation of such a card, or takes it from the cache. [`Blank::new`] then takes no
+    /// time.
+    ///
+    /// # Errors
+    /// Build errors.
+    pub fn build(&self, progress: &mut dyn FnMut(&str)) -> Result<(), CardError> {
+        match &self.engine {
+            Engine::Model => Ok(()),
+            Engine::Rtl(options) => {
+                RtlBackend::build(&self.design, options, progress)?;
+                match options.kernel {
+                    SimKernel::Native => Ok(()),
+                    SimKernel::Firmware => kernel_library(progress).map(drop),
+                }
+            }
+        }
+    }
+
     /// The URI of such a card.
     pub fn uri(&self) -> Uri {
         match &self.engine {
@@ -363,6 +381,10 @@ impl Card {
 }
 
 impl Device for Card {
+    fn progress(&mut self) -> Option<Progress> {
+        self.backend.borrow().progress().ok()
+    }
+
     fn info(&self) -> DeviceInfo {
         let description = match self.uri {
             Uri::SimModel => "simulated card around the functional model: protects nothing",

@@ -49,6 +49,8 @@ pub struct RtlOptions {
     pub wave_scope: WaveScope,
     /// Cycle at which the waves begin.
     pub wave_from: u64,
+    /// Cycle before which they end; by default they last as long as the card.
+    pub wave_until: Option<u64>,
     /// Includes the DMA engine, which a card on a bus needs ([`crate::serve`]).
     pub dma: bool,
     /// Which Security Kernel the card has.
@@ -66,6 +68,7 @@ impl From<&SimParameters> for RtlOptions {
             wave: parameters.wave.clone(),
             wave_scope: parameters.wave_scope,
             wave_from: parameters.wave_from,
+            wave_until: None,
             kernel: parameters.kernel,
             dma: false,
         }
@@ -145,6 +148,7 @@ fn start(
             WaveScope::All => core.sim().trace_part(wave, "", options.wave_from)?,
             WaveScope::Accel => core.trace_accelerator(wave, options.wave_from)?,
         }
+        core.sim().trace_until(options.wave_until.unwrap_or(u64::MAX));
     }
     if options.check {
         core.check(None)?;
@@ -190,6 +194,15 @@ pub(crate) struct RtlBackend {
 }
 
 impl RtlBackend {
+    /// Builds the simulation, or takes it from the cache.
+    pub(crate) fn build(
+        design: &Design,
+        options: &RtlOptions,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(), CardError> {
+        library(options.top(), options, design, progress).map(drop)
+    }
+
     pub(crate) fn new(
         design: &Design,
         options: &RtlOptions,
@@ -393,7 +406,19 @@ pub struct BareCard {
 }
 
 impl BareCard {
-    /// Builds and starts it, with the options of `options` except for waves.
+    /// Builds the simulation, or takes it from the cache. [`BareCard::new`] then takes no time.
+    ///
+    /// # Errors
+    /// Build errors.
+    pub fn build(
+        design: &Design,
+        options: &RtlOptions,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(), CardError> {
+        library(BARE, options, design, progress).map(drop)
+    }
+
+    /// Builds and starts it.
     ///
     /// # Errors
     /// Build errors.
@@ -402,8 +427,7 @@ impl BareCard {
         options: &RtlOptions,
         progress: &mut dyn FnMut(&str),
     ) -> Result<Self, CardError> {
-        let options = RtlOptions { wave: None, ..options.clone() };
-        let mut core = start(BARE, design, &options, progress)?;
+        let mut core = start(BARE, design, options, progress)?;
         for memory in core.axi_memories() {
             memory.unshielded = Some(Box::new(Unshielded::new(design.config().regions())));
         }

@@ -10,10 +10,11 @@ use serde::Serialize;
 use shef::Source;
 use shef_card::{
     Blank, Card, CardError, CardOptions, Control, Design, Engine, Identity, RtlOptions,
-    ServeOptions, SimKernel, SimParameters, WaveScope,
+    ServeOptions, SimKernel, SimParameters,
 };
 use shef_console::file::Outputs;
 use shef_console::{CliError, Output, interrupt, output};
+use shef_flags::WaveArgs;
 use shef_lab::world::card;
 
 use crate::makers::{MAKERS, maker, now};
@@ -78,15 +79,8 @@ pub struct ServeArgs {
         value_parser = ["1"]
     )]
     check: Option<String>,
-    /// Write waveforms to this file; they need another build (rtl)
-    #[arg(long, value_name = "FILE.fst")]
-    wave: Option<PathBuf>,
-    /// Signals in the waves: `all` by default
-    #[arg(long, value_enum, requires = "wave")]
-    wave_scope: Option<Scope>,
-    /// Cycle at which the waves begin
-    #[arg(long, value_name = "CYCLE", requires = "wave")]
-    wave_from: Option<u64>,
+    #[command(flatten)]
+    waves: WaveArgs,
     /// Also stop when standard input closes, and then remove the folder of the socket if it is empty
     #[arg(long, hide = true)]
     until_stdin_closes: bool,
@@ -106,24 +100,6 @@ impl From<Kernel> for SimKernel {
         match kernel {
             Kernel::Firmware => Self::Firmware,
             Kernel::Native => Self::Native,
-        }
-    }
-}
-
-/// Signals in the waves of a served card.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Scope {
-    /// The accelerator: its ports, and what is below
-    Accel,
-    /// All signals of the design and its simulation shell
-    All,
-}
-
-impl From<Scope> for WaveScope {
-    fn from(scope: Scope) -> Self {
-        match scope {
-            Scope::Accel => Self::Accel,
-            Scope::All => Self::All,
         }
     }
 }
@@ -149,7 +125,7 @@ struct Trust {
 impl ServeArgs {
     /// Those that a URI has, too.
     fn parameters(&self) -> SimParameters {
-        SimParameters {
+        let mut parameters = SimParameters {
             project: self.project.clone(),
             kernel: self.kernel.unwrap_or(Kernel::Firmware).into(),
             latency: self.latency,
@@ -157,10 +133,10 @@ impl ServeArgs {
             contents: self.contents,
             seed: self.seed,
             check: self.check.is_some(),
-            wave: self.wave.clone(),
-            wave_scope: self.wave_scope.unwrap_or(Scope::All).into(),
-            wave_from: self.wave_from.unwrap_or_default(),
-        }
+            ..SimParameters::default()
+        };
+        self.waves.apply(&mut parameters);
+        parameters
     }
 
     /// The card's engine and design.
@@ -189,8 +165,7 @@ impl ServeArgs {
                 Engine::Rtl(RtlOptions { dma: true, ..RtlOptions::from(&parameters) })
             }
         };
-        if let Some(wave) = &self.wave {
-            // It is writable, and no input.
+        if let Some(wave) = &self.waves.wave {
             Outputs::new([])?.file(wave)?;
         }
         let design = match &self.project {

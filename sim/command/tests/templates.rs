@@ -162,6 +162,35 @@ fn the_template_of_registers_passes_all_of_its_tests() {
     assert_eq!(phases(&report), names);
 }
 
+/// What fails without a Shield is not tried behind it, unless the user wants that.
+#[test]
+fn a_failure_without_a_shield_ends_the_test() {
+    let project = Project::new("registers");
+    project.change("shef.toml", "result0=0x497df3d0", "result0=0x497df3d1");
+    let report = project.tested(&[], 1);
+    let names = ["bare", "shielded", "residue"].map(|name| (name.to_owned(), false));
+    assert_eq!(phases(&report), names);
+    for phase in &report["phases"].as_array().unwrap()[1..] {
+        assert_eq!(phase["skipped"], "its bare job failed, and --no-fail-fast is not given");
+        assert!(phase["failure"].is_null() && phase["seeds"].as_array().unwrap().is_empty());
+    }
+    assert!(report["phases"][0]["skipped"].is_null());
+    let output = project.run(&[]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("\nskip encrypt          shielded  not run: its bare job failed"),
+        "{text}"
+    );
+    assert!(text.contains("0 of 3 phases of 1 test passed, 2 not run; "), "{text}");
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(errors.contains("1 of 1 failed: encrypt bare"), "{errors}");
+
+    let report = project.tested(&["--no-fail-fast"], 1);
+    let all = [("bare", false), ("shielded", false), ("residue", true)];
+    assert_eq!(phases(&report), all.map(|(name, passed)| (name.to_owned(), passed)));
+    assert_eq!(report["phases"][1]["failure"]["kind"], "result");
+}
+
 /// A key that outlives its session, and can be read.
 #[test]
 fn a_register_without_reset_is_a_residue() {
@@ -202,6 +231,75 @@ fn broken_rules_are_found_by_name() {
     }
 }
 
+/// The full names of all signals, with the signals.
+fn signals(waves: &wellen::simple::Waveform) -> Vec<(String, wellen::SignalRef)> {
+    let all = waves.hierarchy();
+    all.all_vars().map(|var| (all[var].full_name(all), all[var].signal_ref())).collect()
+}
+
+/// The value of a signal at the end of a cycle.
+fn value(waves: &mut wellen::simple::Waveform, signal: &str, cycle: u64) -> String {
+    let found = signals(waves).into_iter().find(|(name, _)| name == signal);
+    let id = found.unwrap_or_else(|| panic!("no {signal}")).1;
+    waves.load_signals(&[id]);
+    let times = waves.time_table();
+    let changes = waves.get_signal(id).unwrap().iter_changes();
+    let until = changes.take_while(|(at, _)| times[*at as usize] <= 2 * cycle);
+    until.last().unwrap().1.to_bit_string().unwrap()
+}
+
+/// A design in which ARVALID falls without ARREADY: the waves of the failure show it in the cycle of the
+/// report, and begin 10,000 cycles before it.
+#[test]
+fn a_failure_keeps_its_waves() {
+    let project = Project::vecadd();
+    project.change(
+        "shef_accel.sv",
+        "assign acc_ar_valid_o = reading && !asked_q;",
+        "assign acc_ar_valid_o = reading && !asked_q && odd_q;",
+    );
+    let clocked = "
+  logic odd_q;
+  always_ff @(posedge clk_i) odd_q <= rst_ni && !odd_q;
+  wire unused =";
+    project.change("shef_accel.sv", "\n  wire unused =", clocked);
+    let failed = failure(&project.tested(&[], 1));
+    assert!(failed["no_wave"].is_null(), "{failed}");
+    let (cycle, wave) = (failed["failure"]["cycle"].as_u64().unwrap(), &failed["wave"]);
+    assert_eq!(wave["from"], cycle.saturating_sub(10_000));
+    let (file, failed) = (wave["file"].as_str().unwrap(), wave["failed"].as_u64().unwrap());
+    let mut waves = wellen::simple::read(file).unwrap();
+    let times = waves.time_table();
+    let (first, last) = (times[0], *times.last().unwrap());
+    assert!(
+        first >= 2 * cycle.saturating_sub(10_000) && last <= 2 * (cycle + 16),
+        "{first} {last}"
+    );
+    let accel = "top.shef_bare_top.u_accel.";
+    let [valid, ready] = ["acc_ar_valid_o", "acc_ar_ready_i"].map(|name| format!("{accel}{name}"));
+    let mut at = |signal: &str, cycle| value(&mut waves, signal, cycle);
+    // The checker reports what an earlier clock edge saw.
+    let mut falls = |cycle| {
+        at(&valid, cycle - 1) == "1" && at(&ready, cycle - 1) == "0" && at(&valid, cycle) == "0"
+    };
+    assert!((failed - 2..=failed).any(&mut falls), "ARVALID falls before cycle {failed}");
+
+    // The waves of one run go to a file of the user's.
+    let mine = project.dir.join("mine.fst");
+    let flags = ["--only", "bare", "--seed", "2", "--wave", mine.to_str().unwrap()];
+    let report =
+        project.tested(&[&flags[..], &["--wave-scope", "all", "--wave-from", "20"]].concat(), 1);
+    assert!(failure(&report)["wave"].is_null());
+    let waves = wellen::simple::read(&mine).unwrap();
+    assert_eq!(waves.time_table()[0], 40);
+    assert!(signals(&waves).iter().any(|(name, _)| !name.starts_with(accel)));
+    for (file, code) in [("mine.fst", "SHEF-CLI-001"), ("model.py", "SHEF-CLI-026")] {
+        let file = project.dir.join(file);
+        let refused = project.run(&["--only", "bare", "--wave", file.to_str().unwrap()]);
+        assert_eq!((refused.status.code(), &*error_code(&refused)), (Some(2), code));
+    }
+}
+
 #[test]
 fn a_wrong_result_is_shown_with_its_first_byte() {
     let project = Project::new("stream");
@@ -232,7 +330,10 @@ fn a_job_that_does_not_end_is_ended() {
     let failed = project.fails_twice(&["--only", "bare", "--seed", "1"]);
     assert_eq!(failed["failure"]["kind"], "limit", "{failed}");
     let message = failed["failure"]["message"].as_str().unwrap();
-    assert!(message.contains("status is 0x2") && message.contains("no beat"), "{message}");
+    assert!(
+        message.contains("status is 0x2") && message.contains("no progress for 3000 cycles"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -310,7 +411,8 @@ fn junit_has_every_phase() {
     project.tested(&junit, 1);
     let text = fs::read_to_string(&file).unwrap();
     for part in [
-        "<testsuite name=\"encrypt\" tests=\"1\" failures=\"1\" errors=\"0\"",
+        "<testsuite name=\"encrypt\" tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"2\"",
+        "name=\"residue\" time=\"0.000\">\n      <skipped message=\"its bare job failed, and --no-",
         "<testcase classname=\"mine.encrypt\" name=\"bare\" time=\"",
         "<failure message=\"register result0: expected 0x497df3d1, found 0x497df3d0 (expect)\">",
         "-k encrypt --seed 1 --only bare",

@@ -5,6 +5,7 @@
 
 use crate::{Error, Port, Result, Sim};
 use serde::{Deserialize, Serialize};
+pub use shef_device::progress::CheckedBurst;
 use std::fmt;
 use std::sync::LazyLock;
 
@@ -49,33 +50,6 @@ static SIGNALS: LazyLock<Vec<Rule>> = LazyLock::new(|| lines("6'd"));
 #[must_use]
 pub fn rules() -> &'static [Rule] {
     &RULES[1..]
-}
-
-/// The burst of a report. Of a register access: one beat of four bytes at the register's address.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CheckedBurst {
-    /// Whether it writes.
-    pub write: bool,
-    /// Its number, from 0, among those of its port and direction.
-    pub number: u32,
-    /// AXI id.
-    pub id: u8,
-    /// Byte address.
-    pub addr: u64,
-    /// Beats, 1 to 256.
-    pub beats: u16,
-    /// Bytes of a beat.
-    pub size: u16,
-    /// AxBURST: 0 FIXED, 1 INCR, 2 WRAP.
-    pub kind: u8,
-}
-
-impl fmt::Display for CheckedBurst {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { write, number, id, addr, beats, size, .. } = self;
-        let name = if *write { "write" } else { "read" };
-        write!(f, "{name} {number} of id {id:#04x}: {beats} beat(s) of {size} bytes at {addr:#x}")
-    }
 }
 
 /// A broken rule.

@@ -5,12 +5,9 @@
 
 use crate::check::{CheckedBurst, Fields};
 use crate::{Port, Sim};
-use serde::{Deserialize, Serialize};
+pub use shef_device::progress::{FollowedBurst, Party, PortProgress, Progress, StallWatch, Wait};
 use std::collections::VecDeque;
-use std::fmt;
 
-/// Name of the port of registers.
-const REGISTERS: &str = "registers";
 /// Complete bursts of a port and direction that are remembered.
 const KEPT: usize = 4;
 
@@ -30,134 +27,6 @@ const R_LAST: u64 = 1 << 10;
 const RST_N: u64 = 1 << 11;
 /// Bits of `flags`.
 const FLAGS: u32 = 12;
-
-/// A side of a port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Party {
-    /// The accelerator.
-    Accelerator,
-    /// The Shield, or the memory in its place.
-    Memory,
-    /// The Shield, or the bench in its place, which accesses registers for the host.
-    Host,
-}
-
-impl fmt::Display for Party {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Accelerator => "the accelerator",
-            Self::Memory => "memory",
-            Self::Host => "the host",
-        })
-    }
-}
-
-/// A burst, and how far it is. Of a register access: one beat of four bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FollowedBurst {
-    /// Its request.
-    pub burst: CheckedBurst,
-    /// Beats of data that were transferred.
-    pub beats: u16,
-    /// Cycle of its last transfer: the request, a beat or the response.
-    pub last: u64,
-    /// Whether the response is complete.
-    pub complete: bool,
-}
-
-impl fmt::Display for FollowedBurst {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { burst, beats, last, complete } = self;
-        write!(f, "{burst}: {beats} transferred, ")?;
-        match complete {
-            true => write!(f, "complete at cycle {last}"),
-            false => write!(f, "last transfer at cycle {last}"),
-        }
-    }
-}
-
-/// A transfer that does not happen.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wait {
-    /// Its channel: `AR`, `R`, `AW`, `W` or `B`.
-    pub channel: String,
-    /// Number of its burst, from 0 among those of its port and direction.
-    pub burst: u32,
-    /// Whether VALID is high and READY low. Otherwise VALID is low.
-    pub offered: bool,
-    /// Cycle of the offer, or of the transfer after which VALID is awaited.
-    pub since: u64,
-    /// The side that waits.
-    pub waits: Party,
-    /// The side that it waits for.
-    pub waits_for: Party,
-}
-
-impl fmt::Display for Wait {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { channel, burst, offered, since, waits, waits_for } = self;
-        let (state, low) = if *offered { ("offered", "READY") } else { ("awaited", "VALID") };
-        write!(f, "{channel} of burst {burst} {state} since cycle {since}, {channel}{low} low")?;
-        write!(f, " ({waits} waits for {waits_for})")
-    }
-}
-
-/// Progress of a port.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PortProgress {
-    /// `port 0` to `port 3`, or `registers`.
-    pub port: String,
-    /// Cycle of its last transfer on any channel.
-    pub last: Option<u64>,
-    /// The last complete bursts of each direction, and all that are in flight.
-    pub bursts: Vec<FollowedBurst>,
-    /// The transfers that do not happen.
-    pub waits: Vec<Wait>,
-}
-
-/// Progress of an accelerator, at one moment.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Progress {
-    /// The cycle.
-    pub cycle: u64,
-    /// Its ports: memory, then registers.
-    pub ports: Vec<PortProgress>,
-}
-
-impl Progress {
-    /// Whether a port waits for this number of cycles, and no memory port had a transfer since.
-    #[must_use]
-    pub fn is_stuck(&self, cycles: u64) -> bool {
-        let old = |since: u64| self.cycle.saturating_sub(since) >= cycles;
-        let mut memory = self.ports.iter().filter(|port| port.port != REGISTERS);
-        memory.all(|port| port.last.is_none_or(old))
-            && self.ports.iter().flat_map(|port| &port.waits).any(|wait| old(wait.since))
-    }
-
-    /// All waits in one line, or `no port waits`.
-    #[must_use]
-    pub fn waits(&self) -> String {
-        let waits = self
-            .ports
-            .iter()
-            .flat_map(|port| port.waits.iter().map(|wait| format!("{}: {wait}", port.port)));
-        let waits: Vec<String> = waits.collect();
-        if waits.is_empty() { "no port waits".to_owned() } else { waits.join("; ") }
-    }
-}
-
-impl fmt::Display for Progress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cycle {}: {}", self.cycle, self.waits())?;
-        for PortProgress { port, bursts, .. } in &self.ports {
-            for burst in bursts {
-                write!(f, "\n{port}: {burst}")?;
-            }
-        }
-        Ok(())
-    }
-}
 
 /// One direction of a port.
 #[derive(Default)]
@@ -406,8 +275,12 @@ impl Follow {
         let memory = [Party::Accelerator, Party::Memory];
         let ports = (0..4)
             .map_while(|p| Follower::find(sim, &format!("seen{p}"), format!("port {p}"), memory));
-        let registers =
-            Follower::find(sim, "seenr", REGISTERS.to_owned(), [Party::Host, Party::Accelerator]);
+        let registers = Follower::find(
+            sim,
+            "seenr",
+            Progress::REGISTERS.to_owned(),
+            [Party::Host, Party::Accelerator],
+        );
         Self(ports.chain(registers).collect())
     }
 

@@ -212,6 +212,8 @@ pub struct Sim {
     cycles: u64,
     /// Cycle from which on waves are written, if they are.
     waves: Option<u64>,
+    /// Cycle before which they end.
+    waves_end: u64,
 }
 
 // SAFETY: a model and its context are used by one thread at a time and hold no thread-local state.
@@ -292,7 +294,8 @@ impl Sim {
             ports.insert(name, Port { at: p.at.cast(), sim: id, bits: p.bits, dir });
         }
         let clk = ["clk_i", "clk"].iter().find_map(|n| ports.get(*n).copied());
-        let mut sim = Self { lib: lib.clone(), model, id, ports, clk, cycles: 0, waves: None };
+        let (lib, waves_end) = (lib.clone(), u64::MAX);
+        let mut sim = Self { lib, model, id, ports, clk, cycles: 0, waves: None, waves_end };
         let inputs: Vec<Port> =
             sim.ports.values().copied().filter(|p| p.dir != Direction::Output).collect();
         for p in inputs {
@@ -685,6 +688,11 @@ impl Sim {
         Ok(())
     }
 
+    /// Makes the waves end before this cycle. The file is complete after [`Sim::trace_stop`].
+    pub fn trace_until(&mut self, cycle: u64) {
+        self.waves_end = cycle;
+    }
+
     /// Stops writing waves.
     pub fn trace_stop(&mut self) {
         if let (Some(_), Some((_, _, close))) = (self.waves, &self.lib.0.trace) {
@@ -696,7 +704,7 @@ impl Sim {
 
     #[inline]
     fn dump(&mut self, t: u64) {
-        if self.waves.is_some_and(|from| self.cycles >= from)
+        if self.waves.is_some_and(|from| (from..self.waves_end).contains(&self.cycles))
             && let Some((_, dump, _)) = &self.lib.0.trace
         {
             // SAFETY: `waves` is only set after the file was opened.

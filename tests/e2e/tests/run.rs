@@ -190,6 +190,19 @@ fn a_card_that_others_serve_needs_trust_data_and_every_session_is_closed() {
     assert_eq!(document["code"], "SHEF-CLI-030");
     assert_eq!(files(), before);
 
+    // An accelerator without progress: the card's control socket has the report.
+    let mut stalled = run(&[&FILES, &OUT, &never, &["--stall-cycles", "20000"]]);
+    let output = stalled.arg("--json").output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let expected = "the accelerator makes no progress for 20000 cycles: register status is 0x00000002; \
+                    no port waits; no output was written";
+    assert!(said(&output).contains(expected), "{}", said(&output));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let ports = document["progress"]["ports"].as_array().unwrap();
+    assert_eq!((&ports[0]["port"], &document["code"]), (&"port 0".into(), &"SHEF-CLI-030".into()));
+    assert!(!ports[0]["bursts"].as_array().unwrap().is_empty(), "{document}");
+    assert_eq!(files(), before);
+
     // An interrupt while it works.
     let mut child = run(&[&FILES, &OUT, &never, &["-v"]])
         .stdout(Stdio::piped())
@@ -226,6 +239,13 @@ fn a_card_that_others_serve_needs_trust_data_and_every_session_is_closed() {
     trust(dir.path(), &card, "[]");
     fails(run(&[&FILES, &OUT, &DONE]), 1, "SHEF-ATT-045", &["progress"]);
     assert_eq!(files(), before);
+
+    // Without the control socket there is no report of progress.
+    let socket = card.uri().trim_start_matches("vfio-user:").to_owned();
+    fs::remove_file(socket + ".control").unwrap();
+    let limit = ["--stall-cycles", "20000"];
+    let parts = ["vfio-user: with the control socket PATH.control", &card.uri()];
+    fails(run(&[&FILES, &OUT, &never, &limit]), 5, "SHEF-SDK-054", &parts);
 }
 
 #[test]
@@ -265,6 +285,12 @@ fn what_is_wrong_is_named_before_a_card_is_opened() {
     case(&device, 2, "SHEF-CLI-001", &["expected --anchors, --reference and --policy"]);
     case(&[&device[..], &trust].concat(), 5, "SHEF-CLI-010", &["none"]);
     case(&["--anchors", "none"], 2, "", &["--policy"]);
+    let wave = ["--wave", "w.fst"];
+    case(&[&device[..], &wave].concat(), 2, "SHEF-CLI-001", &["--wave is for a simulated card"]);
+    case(&["--wave-from", "3"], 2, "", &["--wave"]);
+    case(&["--in", "a0=b=1.bin", "--wave", "b=1.bin"], 2, "SHEF-CLI-026", &["an input"]);
+    case(&["--out", "result0=x:16", "--wave", "x"], 2, "SHEF-CLI-026", &["another output"]);
+    case(&["--wave", "no/w.fst"], 5, "SHEF-CLI-015", &["no/w.fst"]);
     case(&["--image-key", "k"], 2, "", &["--image"]);
     case(&["--data-key", "d"], 2, "SHEF-CLI-001", &["--verifier"]);
     let other = ["--device", "sim:model"];
@@ -281,4 +307,36 @@ fn what_is_wrong_is_named_before_a_card_is_opened() {
     fails(plain(&["--job", "add", "--seconds", "0"]), 2, "", &[]);
     let none = command(dir.path(), &file("none"), &[&["--job", "add"]]);
     fails(none, 5, "SHEF-CARD-003", &["none"]);
+}
+
+/// For `cargo xtask test --full`.
+mod long {
+    use super::*;
+
+    /// Each of two ports takes its response after that of the other one: the report has both, whichever
+    /// limit ends the job.
+    #[test]
+    #[ignore = "long: a Shield with two engine sets is built"]
+    fn a_deadlock_is_reported_with_the_ports_that_wait() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sim/card/tests/faulty");
+        let job = ["--in", "in=random:4096", "--start", "0=1", "--done", "4:1=1"];
+        for (limit, text) in [
+            (["--stall-cycles", "20000"], "makes no progress for 20000 cycles: register 0x"),
+            (["--seconds", "2"], "is not done after 2 s: register 0x"),
+        ] {
+            let mut command = command(dir.path(), &project, &[&job, &limit]);
+            let output = command.arg("--json").output().unwrap();
+            assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+            assert!(said(&output).contains(text), "{}", said(&output));
+            let waits = [
+                "; port 0: R of burst 0 offered since cycle ",
+                ", RREADY low (memory waits for the accelerator); port 1: B of burst 0 offered since ",
+                ", BREADY low (memory waits for the accelerator); no output was written",
+            ];
+            assert!(waits.iter().all(|wait| said(&output).contains(wait)), "{}", said(&output));
+            let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!(document["progress"]["ports"][0]["waits"][0]["channel"], "R");
+        }
+    }
 }

@@ -34,6 +34,10 @@ pub struct JobArgs {
     /// Maximum number of seconds to wait for the accelerator [default: the job's, or 3600]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     seconds: Option<u64>,
+    /// Maximum number of cycles without progress at the accelerator's ports, on a simulated card of this
+    /// machine [default: the job's, or 1000000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub stall_cycles: Option<u64>,
 }
 
 /// Adds the text of a flag to a job.
@@ -77,6 +81,7 @@ impl JobArgs {
             }
         }
         job.seconds = self.seconds.unwrap_or(job.seconds);
+        job.stall_cycles = self.stall_cycles.unwrap_or(job.stall_cycles);
         if let Err(what) = job.ends() {
             return Err(wrong(format!("{what}, as a flag or with --job: {}", known())));
         }

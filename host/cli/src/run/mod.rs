@@ -11,11 +11,11 @@ mod steps;
 
 use std::path::{Path, PathBuf};
 
-use shef::{OpenOptions, Uri};
+use shef::{OpenOptions, SdkError, Uri};
 use shef_console::file::{self, Outputs};
 use shef_console::{CliError, Exit, Output, interrupt};
 use shef_device::{SimKernel, SimParameters};
-use shef_flags::TlsArgs;
+use shef_flags::{TlsArgs, WaveArgs};
 use shef_project::{Data, Design, Expect, Jobs};
 
 use crate::attest::warn_of_end;
@@ -49,6 +49,8 @@ pub struct RunArgs {
     /// Seed for the inputs `random:BYTES`
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
+    #[command(flatten)]
+    waves: WaveArgs,
     #[command(flatten)]
     parties: PartyArgs,
     /// Certificates for an agent
@@ -118,10 +120,21 @@ pub fn run(output: &Output, args: &RunArgs) -> Result<Exit, CliError> {
     let jobs = Jobs::read(&args.dir, design.config()).map_err(failed)?;
     let job = args.job.job(&jobs, design.config())?;
     keep(&design, &jobs, job.outputs.iter().map(|output| output.file.clone()));
-    let uri = match &args.device {
+    let mut uri = match &args.device {
         Some(text) => text.parse()?,
         None => own_card(&args.dir),
     };
+    match &mut uri {
+        Uri::SimRtl(parameters) => args.waves.apply(parameters),
+        _ if args.waves.wave.is_none() => {}
+        other => {
+            let message = format!(
+                "--wave is for a simulated card that this command starts: expected no --device, or \
+                 one of sim:rtl, found {other}"
+            );
+            return Err(CliError::new("SHEF-CLI-001", message));
+        }
+    }
     same_design(&uri, &args.dir, &design)?;
     let inputs = data::read(&job, design.config(), args.seed)?;
     let plan = Plan::new(&job, design.config(), &inputs)?;
@@ -131,6 +144,9 @@ pub fn run(output: &Output, args: &RunArgs) -> Result<Exit, CliError> {
     let mut outputs = Outputs::new(parties.key_folders())?;
     let slots = job.outputs.iter().map(|output| outputs.file(&output.file));
     let slots = slots.collect::<Result<Vec<_>, _>>()?;
+    if let Some(wave) = &args.waves.wave {
+        outputs.elsewhere(wave)?;
+    }
     warn_of_end(output, &uri, &args.tls)?;
 
     if uri.is_simulated() {
@@ -139,6 +155,9 @@ pub fn run(output: &Output, args: &RunArgs) -> Result<Exit, CliError> {
     let steps = Steps::new(output);
     steps.begin(format!("opening {uri}"));
     let mut host = shef::open_with(&uri, OpenOptions { tls, progress: Some(steps.progress()) })?;
+    if args.job.stall_cycles.is_some() && host.device().progress().is_none() {
+        return Err(SdkError::NoProgressReport { uri: uri.to_string() }.into());
+    }
     parties.trusts(&host)?;
     let image = parties.load(&mut host, &design, &steps)?;
     let mut report = Report::new(&uri, &design, args.job.name.as_deref(), &image);
@@ -150,7 +169,7 @@ pub fn run(output: &Output, args: &RunArgs) -> Result<Exit, CliError> {
         }
         let ran = match session::run(&mut host, &plan, &parties, &image, &steps)? {
             Ended::Done(ran) => ran,
-            Ended::Late(late) => return Err(report.late(output, &late, &jobs.registers)?),
+            Ended::Late(late) => return Err(report.late(output, late, &jobs.registers)?),
         };
         report.session(&ran);
         let differs = first.as_ref().and_then(|first| first.differs(&ran, &job, &jobs.registers));

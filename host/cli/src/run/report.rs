@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use shef::Uri;
+use shef::ports::Progress;
 use shef_console::file::PathText;
 use shef_console::{CliError, Output, hex};
 use shef_project::{Design, Job, Registers};
@@ -9,7 +10,7 @@ use shef_proto::crypto::sha256;
 
 use super::data::Input;
 use super::parties::Loaded;
-use super::session::{Late, Ran};
+use super::session::{Late, Limit, Ran};
 
 /// Contents of a region.
 #[derive(Serialize)]
@@ -55,6 +56,9 @@ pub struct Report {
     sessions: Vec<Closed>,
     registers: Vec<Register>,
     outputs: Vec<Contents>,
+    /// Of a job that was not done, the bursts at the accelerator's ports, if the device reports them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<Progress>,
     /// Absent if the job succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<&'static str>,
@@ -76,6 +80,7 @@ impl Report {
             sessions: Vec::new(),
             registers: Vec::new(),
             outputs: Vec::new(),
+            progress: None,
             code: None,
         }
     }
@@ -127,23 +132,27 @@ impl Report {
             .collect();
     }
 
-    /// Prints a run whose accelerator was not done in time, and returns the error.
+    /// Prints a run whose accelerator was not done within its limits, and returns the error.
     ///
     /// # Errors
     /// Standard output cannot be written.
     pub fn late(
         mut self,
         output: &Output,
-        late: &Late,
+        late: Late,
         registers: &Registers,
     ) -> Result<CliError, CliError> {
-        let Late { offset, value, after } = late;
-        self.code = Some(LATE);
+        let Late { offset, value, limit, progress } = late;
+        let limit = match limit {
+            Limit::Time(after) => format!("is not done after {} s", after.as_secs()),
+            Limit::Stall(cycles) => format!("makes no progress for {cycles} cycles"),
+        };
+        let waits = progress.as_ref().map_or(String::new(), |all| format!("; {}", all.waits()));
+        (self.code, self.progress) = (Some(LATE), progress);
         self.print(output)?;
         let message = format!(
-            "the accelerator is not done after {} s: register {} is {value:#010x}; no output was written",
-            after.as_secs(),
-            registers.name(*offset),
+            "the accelerator {limit}: register {} is {value:#010x}{waits}; no output was written",
+            registers.name(offset),
         );
         Ok(CliError::new(LATE, message))
     }
@@ -201,6 +210,12 @@ impl Report {
             output.line(format_args!("register        {name} = {value:#x}"))?;
         }
         contents("output", &self.outputs)?;
+        if let Some(progress) = &self.progress {
+            for (number, line) in progress.to_string().lines().enumerate() {
+                let kind = if number == 0 { "progress" } else { "" };
+                output.line(format_args!("{kind:<15} {line}"))?;
+            }
+        }
         output.document(self)
     }
 }

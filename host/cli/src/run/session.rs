@@ -3,6 +3,7 @@
 use std::sync::mpsc::{self, Sender};
 use std::time::{Duration, Instant};
 
+use shef::ports::Progress;
 use shef::seal::OpenPolicy;
 use shef::{Cancel, Host, Keyed, SdkError, Session, SystemEntropy, Until};
 use shef_console::{CliError, interrupt};
@@ -96,21 +97,31 @@ impl Closes {
     }
 }
 
-/// A job that was not done in time.
+/// A job that was not done in time, or made no progress.
 pub struct Late {
     /// The register of the job's end.
     pub offset: u32,
     /// Its last value.
     pub value: u32,
+    /// The limit that it reached.
+    pub limit: Limit,
+    /// The bursts at the accelerator's ports, if the device reports them.
+    pub progress: Option<Progress>,
+}
+
+/// The limit of a job.
+pub enum Limit {
     /// Time since the start.
-    pub after: Duration,
+    Time(Duration),
+    /// Cycles without progress.
+    Stall(u64),
 }
 
 /// How a session ended.
 pub enum Ended {
     /// With results.
     Done(Ran),
-    /// Without: the accelerator still worked.
+    /// Without: the accelerator was not done.
     Late(Late),
 }
 
@@ -133,9 +144,11 @@ pub fn run(
     let closes = Closes::new();
     let mut session = session.key("owner", &epochs, &mut entropy)?;
     let transcript = session.transcript();
+    let reports = session.host().device().progress().is_some();
     let patience = session.patience();
     patience.cancel = closes.cancel.clone();
     patience.most = Duration::from_secs(plan.job.seconds);
+    patience.stall_cycles = reports.then_some(plan.job.stall_cycles);
     let worked = work(&mut session, plan, steps);
     steps.begin("closing the session");
     match worked {
@@ -145,14 +158,21 @@ pub fn run(
             Ok(Ended::Done(Ran { appraisal, transcript, ..ran }))
         }
         Err(error) => {
-            // Without a flush: there is no result. The first error counts.
-            let _ = session.abort();
-            match error {
+            let late = match error {
                 SdkError::NotFinished { addr, last, after } => {
-                    Ok(Ended::Late(Late { offset: addr, value: last, after }))
+                    let (limit, progress) =
+                        (Limit::Time(after), session.host().device().progress());
+                    Ok(Ended::Late(Late { offset: addr, value: last, limit, progress }))
+                }
+                SdkError::Stalled { addr, last, cycles, progress } => {
+                    let (limit, progress) = (Limit::Stall(cycles), Some(*progress));
+                    Ok(Ended::Late(Late { offset: addr, value: last, limit, progress }))
                 }
                 error => Err(error.into()),
-            }
+            };
+            // Without a flush: there is no result. The first error counts.
+            let _ = session.abort();
+            late
         }
     }
 }

@@ -8,6 +8,7 @@ use shef_regs::ctl;
 use super::bulk::{self, Bulk};
 use super::{BAR_CTL, BAR_MEM, Function, REGISTERS, RING_FROM, VECTOR_ACCELERATOR};
 use crate::dma_slots::{DmaSlot, DmaSlots, SLOT_BYTES};
+use crate::progress::Progress;
 use crate::{CTL_BYTES, Device, DeviceError, DeviceInfo, OutOfRange, mailbox};
 
 /// Longest single wait for the accelerator's interrupt.
@@ -290,6 +291,10 @@ impl<F: Function> Device for PciCard<F> {
         command(&mut self.function, COMMAND_MEMORY | COMMAND_MASTER, 0)?;
         self.pause = PAUSE.0;
         answers(RESET_LIMIT, || self.ctl_read32(mailbox::STATUS))
+    }
+
+    fn progress(&mut self) -> Option<Progress> {
+        self.function.progress()
     }
 }
 

@@ -17,6 +17,7 @@ mod card;
 use std::ops::Range;
 use std::time::Duration;
 
+use crate::progress::Progress;
 use crate::ring::{self, DmaMemory, Registers};
 use crate::{DeviceError, mailbox};
 
@@ -116,6 +117,11 @@ pub trait Function {
     /// # Errors
     /// The transport's.
     fn reset(&mut self) -> Result<(), DeviceError>;
+
+    /// As [`Device::progress`](crate::Device::progress).
+    fn progress(&mut self) -> Option<Progress> {
+        None
+    }
 }
 
 impl<F: Function> Registers for F {

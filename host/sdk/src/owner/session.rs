@@ -18,7 +18,7 @@ use shef_seal::{Opener, Spent};
 use shef_verify::VerifiedShieldEvidence;
 use zeroize::Zeroizing;
 
-use super::wait::{Patience, Until};
+use super::wait::{Patience, Stalls, Until};
 use crate::SdkError;
 use crate::entropy::fit_for;
 use crate::host::{Host, LoadHint};
@@ -519,9 +519,10 @@ impl<'h> Session<'h, Keyed> {
     /// time, and may end the wait after a read.
     ///
     /// # Errors
-    /// [`SdkError::NotFinished`], [`SdkError::WaitEnded`], and channel errors.
+    /// [`SdkError::NotFinished`], [`SdkError::Stalled`], [`SdkError::WaitEnded`], and channel errors.
     pub fn wait_register(&mut self, addr: u32, until: impl Into<Until>) -> Result<u32, SdkError> {
         let (since, until) = (Instant::now(), until.into());
+        let mut stalls = self.state.patience.stall_cycles.map(Stalls::new);
         loop {
             self.host.device().wait_interrupt()?;
             let last = self.read_register(addr)?;
@@ -529,6 +530,9 @@ impl<'h> Session<'h, Keyed> {
                 return Ok(last);
             }
             self.state.patience.goes_on(since, addr, last)?;
+            if let Some(stalls) = &mut stalls {
+                stalls.goes_on(self.host.device(), addr, last)?;
+            }
         }
     }
 
@@ -538,8 +542,8 @@ impl<'h> Session<'h, Keyed> {
     ///
     /// # Errors
     /// [`SdkError::NotFinished`] if the accelerator does not finish although the Shield runs,
-    /// [`SdkError::WaitEnded`], and channel errors. After either of the first two the accelerator
-    /// is still running: [`Session::finish`] waits for it again.
+    /// [`SdkError::Stalled`], [`SdkError::WaitEnded`], and channel errors. After one of the first three
+    /// the accelerator is still running: [`Session::finish`] waits for it again.
     pub fn run(
         &mut self,
         job: &[(u32, u32)],
@@ -579,8 +583,8 @@ impl<'h> Session<'h, Keyed> {
     /// The second half of [`Session::run`]: wait, flush, statement.
     ///
     /// # Errors
-    /// [`SdkError::NotFinished`], [`SdkError::WaitEnded`], and channel errors: after a fault, a
-    /// status.
+    /// [`SdkError::NotFinished`], [`SdkError::Stalled`], [`SdkError::WaitEnded`], and channel errors:
+    /// after a fault, a status.
     pub fn finish(&mut self, done: (u32, impl Into<Until>)) -> Result<Statement, SdkError> {
         self.wait_register(done.0, done.1)?;
         self.flush()?;

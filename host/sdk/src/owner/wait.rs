@@ -3,6 +3,9 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
+use shef_device::Device;
+use shef_device::progress::StallWatch;
+
 use crate::SdkError;
 use crate::progress::Cancel;
 
@@ -57,6 +60,9 @@ pub type WaitWatch = dyn FnMut(Waited) -> ControlFlow<()> + Send;
 pub struct Patience {
     /// Time limit of a wait. The default is an hour.
     pub most: Duration,
+    /// Maximum number of cycles without progress at the accelerator's ports, on a simulated card of
+    /// this machine ([`Device::progress`](crate::Device::progress)). There is none by default.
+    pub stall_cycles: Option<u64>,
     /// Cancels waits, and transfers too. A [`crate::Worker`] replaces it while it works for a
     /// future.
     pub cancel: Cancel,
@@ -66,7 +72,8 @@ pub struct Patience {
 
 impl Default for Patience {
     fn default() -> Self {
-        Self { most: Duration::from_secs(3600), cancel: Cancel::default(), watch: None }
+        let most = Duration::from_secs(3600);
+        Self { most, stall_cycles: None, cancel: Cancel::default(), watch: None }
     }
 }
 
@@ -82,6 +89,43 @@ impl Patience {
         }
         if after >= self.most {
             return Err(SdkError::NotFinished { addr, last, after });
+        }
+        Ok(())
+    }
+}
+
+/// Time between two looks at the accelerator's ports: one of a served card is a message.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Watches the accelerator's ports during a wait.
+pub(crate) struct Stalls {
+    watch: StallWatch,
+    next: Instant,
+}
+
+impl Stalls {
+    /// For a wait that begins now, with this limit in cycles.
+    pub(crate) fn new(cycles: u64) -> Self {
+        Self { watch: StallWatch::new(cycles), next: Instant::now() }
+    }
+
+    /// Checks whether the wait continues for register `addr`, which is `last`.
+    pub(crate) fn goes_on(
+        &mut self,
+        device: &mut dyn Device,
+        addr: u32,
+        last: u32,
+    ) -> Result<(), SdkError> {
+        if Instant::now() < self.next {
+            return Ok(());
+        }
+        self.next = Instant::now() + LOOK;
+        let Some(progress) = device.progress() else {
+            return Err(SdkError::NoProgressReport { uri: device.info().uri });
+        };
+        if self.watch.is_stalled(&progress, last) {
+            let (cycles, progress) = (self.watch.cycles(), Box::new(progress));
+            return Err(SdkError::Stalled { addr, last, cycles, progress });
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use sha2::{Digest, Sha256};
 use shef::{Attested, Closed, Host, Image, Keyed, Release, Session};
-use shef_card::{BareCard, CardOptions, Engine, KernelView};
+use shef_card::{BareCard, CardOptions, Engine, KernelView, RtlOptions};
 use shef_console::output::{Output, count};
 use shef_console::{CliError, hex};
 use shef_lab::attacks;
@@ -414,7 +414,8 @@ fn without_a_shield(context: &Context<'_>, steps: &mut Steps<'_>) -> Result<Opti
     let nothing = match &settings.cards {
         Cards::Made(CardOptions { engine: Engine::Rtl(rtl), design, .. }) => {
             let spinner = context.output.spinner("the same accelerator without a Shield");
-            let bare_card = BareCard::new(design, rtl, &mut |text| spinner.message(text));
+            let rtl = RtlOptions { wave: None, ..rtl.clone() };
+            let bare_card = BareCard::new(design, &rtl, &mut |text| spinner.message(text));
             let (cycles, same) = bare(bare_card.map_err(card)?, settings)?;
             drop(spinner);
             let (rows, queries) = (settings.train.rows.len(), settings.query.rows.len());

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use shef::{Keyed, SdkError, Session};
 use shef_card::check::{Checked, DoneRegister};
-use shef_card::progress::Progress;
+use shef_card::progress::{Progress, StallWatch};
 use shef_card::{BareCard, CardProbe};
 use shef_console::CliError;
 use shef_lab::probe::card;
@@ -19,6 +19,8 @@ use super::failure::{Failure, Kind};
 const SHOWN: usize = 4;
 /// Cycles between two reads of a status register without a Shield.
 const POLL: u64 = 64;
+/// Looks at the ports in the number of cycles that a job may be without progress.
+const LOOKS: u64 = 16;
 /// Waits between two reads behind a Shield, where a read is a sealed request.
 const WAITS: u32 = 16;
 
@@ -32,8 +34,6 @@ pub trait Target {
     fn wait(&mut self) -> Result<(), Failure>;
     /// Cycles so far.
     fn cycles(&self) -> u64;
-    /// Beats so far.
-    fn beats(&self) -> u64;
     /// The bursts at its ports, and who waits for whom.
     fn progress(&self) -> Option<Progress>;
 }
@@ -62,20 +62,20 @@ pub fn run(
     }
     target.write(start.offset, value)?;
     let (begin, since) = (target.cycles(), Instant::now());
-    let (mut last, mut moved) = (None, begin);
+    let (mut stalls, mut look) = (StallWatch::new(job.stall_cycles), begin);
     loop {
         let status = target.read(done.offset)?;
         let now = target.cycles();
         if status & done.mask == done.value {
             return Ok(now - begin);
         }
-        let seen = Some((status, target.beats()));
-        if seen != last {
-            (last, moved) = (seen, now);
+        let looks = now >= look;
+        if looks {
+            look = now + job.stall_cycles / LOOKS;
         }
-        let limit = if now - moved >= job.stall_cycles {
-            let stalled = now - moved;
-            Some(format!("no beat at any port and no change of the register for {stalled} cycles"))
+        let progress = if looks { target.progress() } else { None };
+        let limit = if progress.is_some_and(|progress| stalls.is_stalled(&progress, status)) {
+            Some(format!("it makes no progress for {} cycles", job.stall_cycles))
         } else if since.elapsed() >= Duration::from_secs(job.seconds) {
             Some(format!("{} seconds are over", job.seconds))
         } else {
@@ -133,10 +133,6 @@ impl Target for BareCard {
         Self::cycles(self)
     }
 
-    fn beats(&self) -> u64 {
-        Self::beats(self)
-    }
-
     fn progress(&self) -> Option<Progress> {
         Some(Self::progress(self))
     }
@@ -188,10 +184,6 @@ impl Target for Shielded<'_, '_> {
 
     fn cycles(&self) -> u64 {
         self.card.cycles().unwrap_or_default()
-    }
-
-    fn beats(&self) -> u64 {
-        self.card.beats()
     }
 
     fn progress(&self) -> Option<Progress> {

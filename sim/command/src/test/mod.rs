@@ -12,17 +12,19 @@ mod python;
 mod report;
 mod residue;
 mod rig;
+mod schedule;
 mod watch;
+mod waves;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use shef_card::Design;
+use shef_card::{Design, RtlOptions};
 use shef_console::output::count;
 use shef_console::{CliError, Exit, Output, file, hex, shell};
+use shef_flags::WaveArgs;
 use shef_project::Jobs;
 
 use case::{Case, Subject};
@@ -31,6 +33,7 @@ use failure::Failure;
 use outcome::Passed;
 use phases::Phase;
 use report::{PhaseReport, Report};
+use schedule::{Next, Planned, Schedule, Step};
 
 /// Seeds of a phase behind the Shield.
 const SHIELDED_SEEDS: u64 = 1;
@@ -58,11 +61,16 @@ pub struct TestArgs {
     /// Run one phase only
     #[arg(long, value_enum, value_name = "PHASE")]
     only: Option<Phase>,
+    /// Run the other phases of a test whose bare job failed
+    #[arg(long)]
+    no_fail_fast: bool,
     /// Write the results to this file, in JUnit's format
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
+    #[command(flatten)]
+    waves: WaveArgs,
     /// Run again when a file of the project changes, until the program is interrupted
-    #[arg(long)]
+    #[arg(long, conflicts_with = "wave")]
     watch: bool,
 }
 
@@ -99,13 +107,15 @@ pub fn run(output: &Output, args: &TestArgs) -> Result<Exit, CliError> {
 
 /// The error of tests that failed.
 fn verdict(report: &Report) -> Result<(), CliError> {
-    let failed: Vec<&PhaseReport> = report.phases.iter().filter(|phase| !phase.passed).collect();
+    let ran = report.phases.iter().filter(|phase| phase.skipped.is_none());
+    let (all, failed) = (ran.clone().count(), ran.filter(|phase| !phase.passed));
+    let failed: Vec<&PhaseReport> = failed.collect();
     if failed.is_empty() {
         return Ok(());
     }
     let names: Vec<String> =
         failed.iter().map(|phase| format!("{} {}", phase.test, phase.phase.name())).collect();
-    let (failed, all, names) = (failed.len(), report.phases.len(), names.join(", "));
+    let (failed, names) = (failed.len(), names.join(", "));
     Err(TestError::Failed { failed, all, names }.into())
 }
 
@@ -113,8 +123,11 @@ fn verdict(report: &Report) -> Result<(), CliError> {
 fn test(output: &Output, args: &TestArgs) -> Result<Report, CliError> {
     let begin = Instant::now();
     let design = Design::project(&args.dir).map_err(shef_lab::probe::card)?;
-    file::are_inputs(&args.dir);
     let jobs = Jobs::read(&args.dir, design.config()).map_err(shef_lab::probe::card)?;
+    design.files().for_each(file::is_input);
+    for test in jobs.tests.values() {
+        test.model.iter().for_each(|model| file::is_input(&model.file));
+    }
     let subjects = selected(&jobs, &design, args)?;
     output.line(format_args!(
         "{}, design {}",
@@ -122,7 +135,16 @@ fn test(output: &Output, args: &TestArgs) -> Result<Report, CliError> {
         hex::encode(&design.digest()[..4])
     ))?;
     let plan = Plan::new(&subjects, args)?;
-    let phases = plan.run(output, args, &design)?;
+    let base = waves::base(&args.waves)?;
+    let runs: usize = plan.phases.iter().map(|(_, cases)| cases.len()).sum();
+    if base.wave.is_some() && runs != 1 {
+        let what = format!(
+            "--wave is for one run, and these flags select {runs}: expected -k TEST, --only PHASE and \
+             --seed S"
+        );
+        return Err(CliError::new("SHEF-CLI-001", what));
+    }
+    let phases = plan.run(output, args, &design, &base)?;
     let report = Report {
         project: design.name().to_owned(),
         design_digest: hex::encode(&design.digest()),
@@ -131,8 +153,12 @@ fn test(output: &Output, args: &TestArgs) -> Result<Report, CliError> {
         ms: ms(begin.elapsed()),
     };
     let passed = report.phases.iter().filter(|phase| phase.passed).count();
+    let skipped = match report.phases.iter().filter(|phase| phase.skipped.is_some()).count() {
+        0 => String::new(),
+        skipped => format!(", {skipped} not run"),
+    };
     output.line(format_args!(
-        "{passed} of {} of {} passed; {:.1} s",
+        "{passed} of {} of {} passed{skipped}; {:.1} s",
         count(report.phases.len() as u64, "phase"),
         count(subjects.len() as u64, "test"),
         begin.elapsed().as_secs_f64()
@@ -174,15 +200,6 @@ fn selected<'p>(
     Ok(subjects)
 }
 
-/// A phase of a test with a seed.
-#[derive(Clone, Copy)]
-struct Step {
-    /// Index of the phase in the plan.
-    phase: usize,
-    /// Index of the case.
-    case: usize,
-}
-
 /// Everything that runs.
 struct Plan<'p> {
     /// All tests with all seeds.
@@ -200,14 +217,15 @@ type Tried = Result<Result<Passed, Failure>, CliError>;
 enum Event {
     /// A long step of a build begins.
     Builds(String),
-    /// A step is over; without a result if its phase had failed before it began.
+    /// The design does not build.
+    Broken(CliError),
+    /// A step is over; without a result if it did not run.
     Over { step: Step, result: Option<Tried>, time: Duration },
 }
 
 /// The state of a phase while its seeds run.
 #[derive(Default)]
 struct Progress {
-    left: usize,
     time: Duration,
     seeds: Vec<u64>,
     passed: Option<(u64, Passed)>,
@@ -260,9 +278,14 @@ impl<'p> Plan<'p> {
         Ok(plan)
     }
 
-    /// The steps in the order in which they begin. The first one behind a Shield begins first, while
-    /// those without one run beside its build.
-    fn steps(&self, workers: usize) -> VecDeque<Step> {
+    /// The phase without a Shield of the same test.
+    fn bare_of(&self, phase: usize) -> Option<usize> {
+        let test = |phase: usize| self.cases[self.phases[phase].1[0]].subject.name;
+        (0..phase).find(|one| self.phases[*one].0 == Phase::Bare && test(*one) == test(phase))
+    }
+
+    /// The steps of all tests whose model did not fail, with those without a Shield first.
+    fn schedule(&self, no_fail_fast: bool) -> Schedule {
         let mut steps: Vec<Step> = Vec::new();
         for (phase, (_, cases)) in self.phases.iter().enumerate() {
             if !self.failed.contains_key(self.cases[cases[0]].subject.name) {
@@ -270,13 +293,46 @@ impl<'p> Plan<'p> {
             }
         }
         steps.sort_by_key(|step| self.phases[step.phase].0);
-        if workers > 1
-            && let Some(first) =
-                steps.iter().position(|step| self.phases[step.phase].0 != Phase::Bare)
-        {
-            steps[..=first].rotate_right(1);
+        let planned = self.phases.iter().enumerate().map(|(number, (phase, _))| {
+            let after = self.bare_of(number).filter(|_| !no_fail_fast);
+            Planned { shell: phase.shell(), after }
+        });
+        Schedule::new(planned.collect(), steps)
+    }
+
+    /// Runs steps until nothing is left to begin.
+    fn work(
+        &self,
+        (design, base): (&Design, &RtlOptions),
+        schedule: &Schedule,
+        to: &mpsc::Sender<Event>,
+    ) {
+        let mut say = |text: &str| drop(to.send(Event::Builds(text.to_owned())));
+        while let Some(next) = schedule.next() {
+            let begin = Instant::now();
+            let (step, result) = match next {
+                Next::Build(shell) => {
+                    if let Err(error) = phases::build(shell, design, base, &mut say) {
+                        schedule.stop();
+                        let _ = to.send(Event::Broken(error));
+                        return;
+                    }
+                    schedule.built(shell);
+                    continue;
+                }
+                Next::Skip(step) => (step, None),
+                Next::Run(step) => {
+                    let (phase, case) = (self.phases[step.phase].0, &self.cases[step.case]);
+                    (step, Some(phases::run(phase, design, case, base, &mut say)))
+                }
+            };
+            let failed = matches!(result, Some(Ok(Err(_))));
+            if let Some(Err(_)) = result {
+                schedule.stop();
+            }
+            let _ = to.send(Event::Over { step, result, time: begin.elapsed() });
+            schedule.over(step, failed);
         }
-        steps.into()
     }
 
     /// Runs all steps, and prints each phase when it is over.
@@ -285,57 +341,34 @@ impl<'p> Plan<'p> {
         output: &Output,
         args: &TestArgs,
         design: &Design,
+        base: &RtlOptions,
     ) -> Result<Vec<PhaseReport>, CliError> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let workers = args.jobs.unwrap_or(processors).max(1);
-        let steps = self.steps(workers);
+        let schedule = self.schedule(args.no_fail_fast);
         let mut progress: Vec<Progress> = Vec::new();
         progress.resize_with(self.phases.len(), Progress::default);
-        steps.iter().for_each(|step| progress[step.phase].left += 1);
         let mut reports: Vec<Option<PhaseReport>> = Vec::new();
         reports.resize_with(self.phases.len(), || None);
-        // Tests whose model failed did not run.
-        for (number, (_, cases)) in self.phases.iter().enumerate() {
-            let case = &self.cases[cases[0]];
+        // Tests whose model failed do not run: their first phase has the failure.
+        for number in 0..self.phases.len() {
+            let case = &self.cases[self.phases[number].1[0]];
             if let Some(failure) = self.failed.get(case.subject.name) {
-                progress[number].failed = Some((case.seed, failure.clone()));
-                let report = self.report(number, std::mem::take(&mut progress[number]), &args.dir);
+                let first = self.bare_of(number).is_none();
+                progress[number].failed = first.then(|| (case.seed, failure.clone()));
+                let state = std::mem::take(&mut progress[number]);
+                let report = self.report(number, state, "the model failed", &args.dir);
                 print(output, &report)?;
                 reports[number] = Some(report);
             }
         }
-        let (queue, stop) = (Mutex::new(steps), AtomicBool::new(false));
-        // The first phase to fail with a seed needs no further seeds.
-        let over: Vec<AtomicBool> = self.phases.iter().map(|_| AtomicBool::new(false)).collect();
+        let mut left: Vec<usize> = (0..self.phases.len()).map(|n| schedule.left(n)).collect();
         let (to, from) = mpsc::channel::<Event>();
         let spinner = output.spinner("tests");
         let error = std::thread::scope(|scope| {
             for _ in 0..workers {
-                let to = to.clone();
-                let (queue, stop, over) = (&queue, &stop, &over);
-                scope.spawn(move || {
-                    loop {
-                        let step = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-                        let Some(step) = step.filter(|_| !stop.load(Ordering::Relaxed)) else {
-                            break;
-                        };
-                        let begin = Instant::now();
-                        let result = if over[step.phase].load(Ordering::Relaxed) {
-                            None
-                        } else {
-                            let mut say =
-                                |text: &str| drop(to.send(Event::Builds(text.to_owned())));
-                            let (phase, case) = (self.phases[step.phase].0, &self.cases[step.case]);
-                            Some(phases::run(phase, design, case, &mut say))
-                        };
-                        match &result {
-                            Some(Ok(Err(_))) => over[step.phase].store(true, Ordering::Relaxed),
-                            Some(Err(_)) => stop.store(true, Ordering::Relaxed),
-                            _ => {}
-                        }
-                        let _ = to.send(Event::Over { step, result, time: begin.elapsed() });
-                    }
-                });
+                let (to, schedule) = (to.clone(), &schedule);
+                scope.spawn(move || self.work((design, base), schedule, &to));
             }
             drop(to);
             for event in from {
@@ -344,11 +377,11 @@ impl<'p> Plan<'p> {
                         spinner.message(&text);
                         continue;
                     }
+                    Event::Broken(error) => return Some(error),
                     Event::Over { step, result, time } => (step, result, time),
                 };
                 let seed = self.cases[step.case].seed;
                 let state = &mut progress[step.phase];
-                state.left -= 1;
                 state.time += time;
                 state.seeds.extend(result.as_ref().map(|_| seed));
                 match result {
@@ -357,10 +390,15 @@ impl<'p> Plan<'p> {
                     Some(Ok(Ok(passed))) => of_lowest(&mut state.passed, seed, passed),
                     Some(Ok(Err(failure))) => of_lowest(&mut state.failed, seed, failure),
                 }
-                if state.left == 0 {
-                    let report = self.report(step.phase, std::mem::take(state), &args.dir);
+                left[step.phase] -= 1;
+                if left[step.phase] == 0 {
+                    let why = "its bare job failed, and --no-fail-fast is not given";
+                    let mut report = self.report(step.phase, std::mem::take(state), why, &args.dir);
+                    if base.wave.is_none() {
+                        self.keep_waves(design, &mut report, &mut |text| spinner.message(text));
+                    }
                     if let Err(error) = print(output, &report) {
-                        stop.store(true, Ordering::Relaxed);
+                        schedule.stop();
                         return Some(error);
                     }
                     reports[step.phase] = Some(report);
@@ -375,7 +413,23 @@ impl<'p> Plan<'p> {
         }
     }
 
-    fn report(&self, number: usize, state: Progress, dir: &Path) -> PhaseReport {
+    /// Keeps waves of a seed that failed without a Shield.
+    fn keep_waves(&self, design: &Design, report: &mut PhaseReport, say: &mut dyn FnMut(&str)) {
+        let cycle = report.failure.as_ref().and_then(|failure| failure.found.cycle);
+        let case = self
+            .cases
+            .iter()
+            .find(|case| case.subject.name == report.test && Some(case.seed) == report.seed);
+        if let (Phase::Bare, Some(cycle), Some(case)) = (report.phase, cycle, case) {
+            match waves::keep(design, case, cycle, say) {
+                Ok(kept) => report.wave = Some(kept),
+                Err(error) => report.no_wave = Some(error.message),
+            }
+        }
+    }
+
+    /// The report of a phase; `why` it did not run, if it did not.
+    fn report(&self, number: usize, state: Progress, why: &str, dir: &Path) -> PhaseReport {
         let (phase, cases) = &self.phases[number];
         let test = self.cases[cases[0]].subject.name;
         let mut seeds = state.seeds;
@@ -390,7 +444,8 @@ impl<'p> Plan<'p> {
         PhaseReport {
             test: test.to_owned(),
             phase: *phase,
-            passed: failure.is_none(),
+            passed: failure.is_none() && !seeds.is_empty(),
+            skipped: (failure.is_none() && seeds.is_empty()).then(|| why.to_owned()),
             seeds,
             cycles,
             attacks,
@@ -398,12 +453,18 @@ impl<'p> Plan<'p> {
             seed,
             failure,
             replay,
+            wave: None,
+            no_wave: None,
         }
     }
 }
 
 /// Prints a phase.
 fn print(output: &Output, report: &PhaseReport) -> Result<(), CliError> {
+    if let Some(why) = &report.skipped {
+        let (test, phase) = (&report.test, report.phase.name());
+        return output.line(format_args!("skip {test:<16} {phase:<9} not run: {why}"));
+    }
     let mark = if report.passed { output.good("ok  ") } else { output.bad("FAIL") };
     let seeds = match report.seeds.as_slice() {
         [] => String::new(),
@@ -439,6 +500,16 @@ fn print(output: &Output, report: &PhaseReport) -> Result<(), CliError> {
     let lines = report.failure.iter().flat_map(Failure::lines);
     for line in lines.chain(report.replay.iter().map(|replay| format!("again: {replay}"))) {
         output.line(format_args!("     {line}"))?;
+    }
+    if let Some(waves::Kept { file, from, failed }) = &report.wave {
+        let end = match failed {
+            Some(cycle) => format!("to the failure at cycle {cycle}"),
+            None => "on; this run, with waves, did not fail".to_owned(),
+        };
+        output.line(format_args!("     waves: {file}, from cycle {from} {end}"))?;
+    }
+    if let Some(why) = &report.no_wave {
+        output.line(format_args!("     no waves: {why}"))?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The phases of a test: without a Shield, and behind it.
 
 use serde::Serialize;
-use shef_card::{BareCard, Design};
+use shef_card::{BareCard, Design, RtlOptions};
 use shef_console::CliError;
 use shef_lab::probe::card;
 
@@ -9,7 +9,7 @@ use super::case::{Case, Results};
 use super::drive::{self, Shielded, obeys};
 use super::failure::Failure;
 use super::outcome::Passed;
-use super::rig::{Rig, timing};
+use super::rig::{self, Rig, timing};
 use super::{attacks, residue};
 
 /// A phase of a test.
@@ -39,33 +39,69 @@ impl Phase {
             Self::Residue => "residue",
         }
     }
+
+    /// The simulation that it needs.
+    pub fn shell(self) -> Shell {
+        match self {
+            Self::Bare => Shell::Bare,
+            Self::Shielded | Self::Attacks | Self::Residue => Shell::Shielded,
+        }
+    }
 }
 
-/// Runs a phase of a test with one seed.
+/// A simulation of the design.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shell {
+    /// Without a Shield.
+    Bare,
+    /// The card.
+    Shielded,
+}
+
+/// Builds a simulation, or takes it from the cache.
 ///
 /// # Errors
-/// Errors that prevent it from being tried: a design that does not build. The inner error is that of
+/// A design that does not build.
+pub fn build(
+    shell: Shell,
+    design: &Design,
+    base: &RtlOptions,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(), CliError> {
+    // All seeds share a build.
+    let timing = timing(base, 0);
+    match shell {
+        Shell::Bare => BareCard::build(design, &timing, progress).map_err(card),
+        Shell::Shielded => rig::options(design, timing).build(progress).map_err(card),
+    }
+}
+
+/// Runs a phase of a test with one seed, with the waves of `base`.
+///
+/// # Errors
+/// Errors that prevent it from being tried. The inner error is that of
 /// the test.
 pub fn run(
     phase: Phase,
     design: &Design,
     case: &Case<'_>,
+    base: &RtlOptions,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Result<Passed, Failure>, CliError> {
     match phase {
         Phase::Bare => {
-            let made = BareCard::new(design, &timing(case.seed), progress).map_err(card)?;
+            let made = BareCard::new(design, &timing(base, case.seed), progress).map_err(card)?;
             Ok(bare(made, case))
         }
         Phase::Shielded => {
-            let mut rig = Rig::new(design, timing(case.seed), case.seed, progress)?;
+            let mut rig = Rig::new(design, timing(base, case.seed), case.seed, progress)?;
             Ok(shielded(&mut rig, case))
         }
         Phase::Attacks => {
-            let mut rig = Rig::new(design, timing(case.seed), case.seed, progress)?;
+            let mut rig = Rig::new(design, timing(base, case.seed), case.seed, progress)?;
             Ok(attacks::all(&mut rig, case).map(|attacks| Passed { attacks, cycles: None }))
         }
-        Phase::Residue => residue::run(design, case, progress),
+        Phase::Residue => residue::run(design, case, base, progress),
     }
 }
 

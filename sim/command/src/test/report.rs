@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::attacks::Attacked;
 use super::failure::Failure;
 use super::phases::Phase;
+use super::waves::Kept;
 
 /// A phase of a test, with all its seeds.
 #[derive(Debug, Serialize)]
@@ -17,6 +18,8 @@ pub struct PhaseReport {
     pub phase: Phase,
     /// Whether it passed with every seed.
     pub passed: bool,
+    /// Why it did not run.
+    pub skipped: Option<String>,
     /// Seeds that ran.
     pub seeds: Vec<u64>,
     /// Of the first seed, the cycles of the job.
@@ -31,6 +34,10 @@ pub struct PhaseReport {
     pub failure: Option<Failure>,
     /// Command that runs the failing seed again.
     pub replay: Option<String>,
+    /// Waves of the failing seed without a Shield.
+    pub wave: Option<Kept>,
+    /// Why there are none.
+    pub no_wave: Option<String>,
 }
 
 /// Results of all tests.
@@ -72,7 +79,7 @@ fn xml(text: &str) -> String {
 pub fn junit(report: &Report) -> String {
     let seconds = |ms: u64| format!("{}.{:03}", ms / 1000, ms % 1000);
     let counts = |phases: &[&PhaseReport]| {
-        let failed = phases.iter().filter(|phase| !phase.passed).count();
+        let failed = phases.iter().filter(|phase| phase.failure.is_some()).count();
         format!("tests=\"{}\" failures=\"{failed}\" errors=\"0\"", phases.len())
     };
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
@@ -90,8 +97,9 @@ pub fn junit(report: &Report) -> String {
         let name = xml(&tests[0].test);
         let _ = writeln!(
             out,
-            "  <testsuite name=\"{name}\" {} skipped=\"0\" time=\"{}\">",
+            "  <testsuite name=\"{name}\" {} skipped=\"{}\" time=\"{}\">",
             counts(&phases),
+            phases.iter().filter(|phase| phase.skipped.is_some()).count(),
             seconds(time)
         );
         for phase in tests {
@@ -101,13 +109,22 @@ pub fn junit(report: &Report) -> String {
                 phase.phase.name(),
                 seconds(phase.ms)
             );
-            match &phase.failure {
-                None => {
+            match (&phase.failure, &phase.skipped) {
+                (None, None) => {
                     let _ = writeln!(out, "{case}/>");
                 }
-                Some(failure) => {
+                (None, Some(why)) => {
+                    let why = xml(why);
+                    let _ = writeln!(
+                        out,
+                        "{case}>\n      <skipped message=\"{why}\"/>\n    </testcase>"
+                    );
+                }
+                (Some(failure), _) => {
                     let replay = phase.replay.iter().map(|replay| format!("again: {replay}"));
-                    let lines: Vec<String> = failure.lines().into_iter().chain(replay).collect();
+                    let waves = phase.wave.iter().map(|kept| format!("waves: {}", kept.file));
+                    let lines = failure.lines().into_iter().chain(replay).chain(waves);
+                    let lines: Vec<String> = lines.collect();
                     let _ = writeln!(
                         out,
                         "{case}>\n      <failure message=\"{}\">{}</failure>\n    </testcase>",

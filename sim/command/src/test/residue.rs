@@ -1,7 +1,7 @@
 //! What a session leaves for the next one: the same second session after two first sessions that
 //! differ in a secret only. Nothing of the second session may differ.
 
-use shef_card::{Design, Traced};
+use shef_card::{Design, RtlOptions, Traced};
 use shef_console::CliError;
 use shef_lab::probe::card;
 use shef_project::Value;
@@ -62,6 +62,7 @@ fn secret(case: &Case<'_>, other: bool) -> Result<Secret, Failure> {
 pub fn run(
     design: &Design,
     case: &Case<'_>,
+    base: &RtlOptions,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Result<Passed, Failure>, CliError> {
     let mut seen = Vec::new();
@@ -70,7 +71,7 @@ pub fn run(
             Ok(secret) => secret,
             Err(failure) => return Ok(Err(failure)),
         };
-        let mut rig = Rig::new(design, steady(case.seed), case.seed, progress)?;
+        let mut rig = Rig::new(design, steady(base, case.seed), case.seed, progress)?;
         match sessions(&mut rig, case, &secret) {
             Ok(one) => seen.push(one),
             Err(failure) => return Ok(Err(failure)),

@@ -18,16 +18,22 @@ pub struct Rig {
 }
 
 /// What a seed decides of a card: the memory's latency and stalls, and what registers and memories of
-/// the design contain at the start.
-pub fn timing(seed: u64) -> RtlOptions {
+/// the design contain at the start. The waves are those of `base`.
+pub fn timing(base: &RtlOptions, seed: u64) -> RtlOptions {
     const LATENCIES: [u64; 4] = [20, 1, 100, 40];
     let latency = LATENCIES[(seed % 4) as usize];
-    RtlOptions { memory_latency: Some(latency), stalls: Some(seed), ..steady(seed) }
+    RtlOptions { memory_latency: Some(latency), stalls: Some(seed), ..steady(base, seed) }
 }
 
 /// The same without stalls, whose sequence would depend on what came before.
-pub fn steady(seed: u64) -> RtlOptions {
-    RtlOptions { contents: Some(seed), ..RtlOptions::default() }
+pub fn steady(base: &RtlOptions, seed: u64) -> RtlOptions {
+    RtlOptions { contents: Some(seed), ..base.clone() }
+}
+
+/// A card with a project's design, a native Security Kernel and this timing.
+pub fn options(design: &Design, timing: RtlOptions) -> CardOptions {
+    let options = RtlOptions { kernel: SimKernel::Native, ..timing };
+    CardOptions::new(Engine::Rtl(options), design.clone())
 }
 
 impl Rig {
@@ -43,8 +49,7 @@ impl Rig {
         progress: &mut dyn FnMut(&str),
     ) -> Result<Self, CliError> {
         let keys = TempFolder::new()?;
-        let options = RtlOptions { kernel: SimKernel::Native, ..timing };
-        let cards = Cards::Made(CardOptions::new(Engine::Rtl(options), design.clone()));
+        let cards = Cards::Made(options(design, timing));
         let plan = Plan { cards, seed: Some(seed), name: "test".to_owned(), service: None };
         let mut world = World::new(keys.path(), plan)?;
         let (host, probe) = world.card(progress)?;
