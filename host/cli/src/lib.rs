@@ -1,7 +1,8 @@
 //! The command `shef` as a library, so that tests run the same code.
 //!
 //! It drives cards and appraises evidence; simulator, demo, attacks, and what makes and tests projects
-//! are in the program `shef-sim`, which `shef sim`, `shef demo`, `shef new` and `shef test` call.
+//! are in the program `shef-sim`, which `shef sim`, `shef demo`, `shef new`, `shef test`
+//! and `shef bench` call.
 
 mod attest;
 mod audit;
@@ -48,6 +49,10 @@ enum Command {
     /// session
     #[command(disable_help_flag = true)]
     Test(simulator::Rest),
+    /// Measure a job of a project: its cycles without a Shield and behind it, and what its ports wait
+    /// for
+    #[command(disable_help_flag = true)]
+    Bench(simulator::Rest),
     /// List, inspect, diagnose, reset or watch devices
     #[command(subcommand)]
     Device(device::DeviceCommand),
@@ -107,7 +112,11 @@ pub fn main() -> Exit {
 fn close_memory(command: &Command) -> Result<(), CliError> {
     match command {
         // Those of the other program do not pass through this one.
-        Command::Sim(_) | Command::Demo(_) | Command::New(_) | Command::Test(_) => Ok(()),
+        Command::Sim(_)
+        | Command::Demo(_)
+        | Command::New(_)
+        | Command::Test(_)
+        | Command::Bench(_) => Ok(()),
         _ => Ok(shef::undumpable()?),
     }
 }
@@ -117,6 +126,7 @@ fn dispatch(output: &Output, globals: &[OsString], command: Command) -> Result<E
         Command::Demo(rest) => simulator::becomes(globals, Some("demo"), rest),
         Command::New(rest) => simulator::becomes(globals, Some("new"), rest),
         Command::Test(rest) => simulator::becomes(globals, Some("test"), rest),
+        Command::Bench(rest) => simulator::becomes(globals, Some("bench"), rest),
         Command::Device(command) => device::run(output, &command),
         Command::Image(command) => image::run(output, &command),
         Command::Project(command) => project::run(output, &command).map(|()| Exit::Done),
@@ -139,7 +149,7 @@ fn dispatch(output: &Output, globals: &[OsString], command: Command) -> Result<E
         }
         // These are commands of the other program.
         Command::Common(Common::Man { command: Some(command) })
-            if ["demo", "new", "test"].contains(&command.as_str()) =>
+            if ["demo", "new", "test", "bench"].contains(&command.as_str()) =>
         {
             let rest = simulator::Rest::from(vec![command.into()]);
             simulator::becomes(globals, Some("man"), rest)

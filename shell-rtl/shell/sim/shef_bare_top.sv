@@ -2,8 +2,8 @@
 // its memory ports to memory.
 //
 // Flat AXI ports as in shef_sim_top; irq_req stays high from an interrupt of the accelerator until
-// irq_ack. The obs_* outputs count deliveries to the accelerator; seen_*: handshakes of its ports.
-// chk_*: the protocol checker (shef_check).
+// irq_ack. clear is the accelerator's clear_i. The obs_* outputs count deliveries to the accelerator;
+// seen_*: handshakes of its ports. chk_*: the protocol checker (shef_check).
 `include "shef_ports.svh"
 `include "shef_check_ports.svh"
 `default_nettype none
@@ -13,6 +13,7 @@ module shef_bare_top
 (
     input  wire logic clk,
     input  wire logic rst_n,
+    input  wire logic clear,
     `SHEF_AXIL_S_PORTS(ctl, 16),
     `SHEF_AXI_M_PORTS(mem, [N_ACC]),
     output logic      irq_req,
@@ -45,13 +46,13 @@ module shef_bare_top
   axil_rsp_t reg_rsp;
   assign reg_req = `SHEF_AXIL_REQ(ctl);
   assign reg_rsp = `SHEF_AXIL_RSP(ctl);
-  `SHEF_SEEN_REG(reg_req, reg_rsp, rst_n);
+  `SHEF_SEEN_REG(reg_req, reg_rsp, rst_n, clear);
 
   logic cleared;
   shef_accel u_accel (
       .clk_i(clk),
       .rst_ni(rst_n),
-      .clear_i(1'b0),
+      .clear_i(clear),
       .cleared_o(cleared),
       .reg_awaddr_i(ctl_awaddr),
       .reg_awvalid_i(ctl_awvalid),
@@ -100,6 +101,6 @@ module shef_bare_top
   end
   assign irq_req = irq_q;
 
-  `SHEF_CHECK(mem_req, mem_rsp, reg_req, reg_rsp, rst_n, irq, 1'b0, cleared, chk_close, 1'b0, '0);
+  `SHEF_CHECK(mem_req, mem_rsp, reg_req, reg_rsp, rst_n, irq, clear, cleared, chk_close, 1'b0, '0);
 endmodule
 `default_nettype wire

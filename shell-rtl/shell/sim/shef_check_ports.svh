@@ -44,27 +44,40 @@
       chk_close || (core.u_shield.cmd_done && core.u_shield.set_cmd != SET_EPOCH), \
       core.u_shield.cmd_done && core.u_shield.set_cmd == SET_EPOCH, core.u_shield.region)
 
-// The handshakes of an accelerator: of memory port p as seen_*[p], of its registers as seenr_*.
-// flags, from bit 0: VALID and READY of AR, R, AW, W and B, then RLAST, and the accelerator's reset.
+// The handshakes of an accelerator, and all of its inputs: of memory port p as seen_*[p], of its
+// registers as seenr_*. flags, from bit 0: VALID and READY of AR, R, AW, W and B, then RLAST, and the
+// accelerator's reset.
 `define SHEF_SEEN_PORTS(dim) \
     output logic [11:0] seen_flags dim, \
     output logic [7:0]  seen_rid dim, \
+    output logic [511:0] seen_rdata dim, \
+    output logic [1:0]  seen_rresp dim, \
     output logic [7:0]  seen_bid dim, \
+    output logic [1:0]  seen_bresp dim, \
     output shef_pkg::axi_ax_t seen_ar dim, \
     output shef_pkg::axi_ax_t seen_aw dim, \
     output logic [11:0] seenr_flags, \
     output logic [15:0] seenr_ar, \
-    output logic [15:0] seenr_aw
+    output logic [15:0] seenr_aw, \
+    output logic [31:0] seenr_wdata, \
+    output logic [3:0]  seenr_wstrb, \
+    output logic        seenr_clear
 `define SHEF_SEEN_FLAGS(req, rsp, last, rst) \
     {rst, last, req.b_ready, rsp.b_valid, rsp.w_ready, req.w_valid, rsp.aw_ready, req.aw_valid, \
      req.r_ready, rsp.r_valid, rsp.ar_ready, req.ar_valid}
 `define SHEF_SEEN(index, req, rsp, rst) \
     assign seen_flags index = `SHEF_SEEN_FLAGS(req, rsp, rsp.r.last, rst); \
     assign seen_rid index = rsp.r.id; \
+    assign seen_rdata index = rsp.r.data; \
+    assign seen_rresp index = rsp.r.resp; \
     assign seen_bid index = rsp.b.id; \
+    assign seen_bresp index = rsp.b.resp; \
     assign seen_ar index = req.ar; \
     assign seen_aw index = req.aw
-`define SHEF_SEEN_REG(req, rsp, rst) \
+`define SHEF_SEEN_REG(req, rsp, rst, clear) \
     assign seenr_flags = `SHEF_SEEN_FLAGS(req, rsp, 1'b1, rst); \
     assign seenr_ar = req.ar_addr; \
-    assign seenr_aw = req.aw_addr
+    assign seenr_aw = req.aw_addr; \
+    assign seenr_wdata = req.w_data; \
+    assign seenr_wstrb = req.w_strb; \
+    assign seenr_clear = clear

@@ -4,9 +4,10 @@
 use std::ops::Range;
 
 use shef_model::SparseMemory;
-use shef_rtl::Traced;
 use shef_rtl::check::{Checked, DoneRegister, ReportHook};
+use shef_rtl::measure::{Measured, MeasuredJob};
 use shef_rtl::progress::Progress;
+use shef_rtl::{Library, Traced};
 
 use crate::CardError;
 use crate::host_port::HostPort;
@@ -72,6 +73,10 @@ pub(crate) trait Backend {
     fn trace(&mut self) -> Result<(), CardError>;
     /// The record since then, which ends.
     fn traced(&mut self) -> Traced;
+    /// Measures a job that begins from now on, with this build of the accelerator without a Shield.
+    fn measure(&mut self, bare: &Library, job: MeasuredJob) -> Result<(), CardError>;
+    /// The measured job.
+    fn measured(&mut self) -> Result<Measured, CardError>;
     /// Beats at all ports so far: while it grows, the design makes progress.
     fn beats(&self) -> u64;
     /// The bursts at the accelerator's ports, and who waits for whom.

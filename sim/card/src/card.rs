@@ -15,6 +15,7 @@ use shef_proto::entropy::SeededEntropy;
 use shef_proto::evidence::RootOfTrust;
 use shef_proto::hpke_suite::PublicKey;
 use shef_rtl::check::{Checked, DoneRegister, Report};
+use shef_rtl::measure::{Measured, MeasuredJob};
 use shef_rtl::progress::Progress;
 use shef_rtl::{Library, Traced};
 use zeroize::Zeroizing;
@@ -24,7 +25,7 @@ use crate::host_port::HostPort;
 use crate::kernel::{BootFault, Firmware, KernelView, Mailbox, Native, Power};
 use crate::model::ModelBackend;
 use crate::platform::{Fabric, Fuses, Hardware, SharedBackend, Source};
-use crate::rtl::{RtlBackend, kernel_library};
+use crate::rtl::{RtlBackend, bare_library, kernel_library};
 use crate::{CardError, Design, RtlOptions};
 
 /// Default size of card memory, in bytes.
@@ -267,6 +268,30 @@ impl CardProbe {
     /// The record since [`CardProbe::trace`], which ends.
     pub fn traced(&self) -> Traced {
         self.backend.borrow_mut().traced()
+    }
+
+    /// Measures a job of this card's design that begins from now on, while no session has a key. It builds
+    /// the accelerator without a Shield, or takes it from the cache: copies of it find the end
+    /// ([`shef_rtl::measure`]). No cycle of the design changes.
+    ///
+    /// # Errors
+    /// Build errors, and [`CardError::Design`] for the functional model, which has no ports.
+    pub fn measure(
+        &self,
+        design: &Design,
+        job: MeasuredJob,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(), CardError> {
+        let bare = bare_library(design, progress)?;
+        self.backend.borrow_mut().measure(&bare, job)
+    }
+
+    /// The measured job, after its end.
+    ///
+    /// # Errors
+    /// [`CardError::Rtl`] if no job has begun and ended, or if it cannot be measured.
+    pub fn measured(&self) -> Result<Measured, CardError> {
+        self.backend.borrow_mut().measured()
     }
 
     /// Beats at all ports so far: while it grows, the design makes progress.

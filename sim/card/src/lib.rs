@@ -31,7 +31,7 @@ pub use shef_device::{SimKernel, SimParameters, WaveScope};
 pub use shef_project::{
     ACCELERATOR, Design, TARGET, digits_config as config, repo_root as repository,
 };
-pub use shef_rtl::{PortEvent, Traced, cache_dir, check, progress};
+pub use shef_rtl::{PortEvent, Traced, cache_dir, check, measure, progress};
 
 /// All codes of this crate.
 pub const CODES: &[shef_proto::code::Code] = CardError::CODES;

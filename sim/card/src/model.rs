@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use shef_model::{Digits, MemoryFault, Model, SparseMemory};
-use shef_rtl::Traced;
 use shef_rtl::check::{Checked, DoneRegister};
+use shef_rtl::measure::{Measured, MeasuredJob};
 use shef_rtl::progress::Progress;
+use shef_rtl::{Library, Traced};
 
 use crate::backend::Backend;
 use crate::{CardError, Design};
@@ -125,6 +126,14 @@ impl Backend for ModelBackend {
 
     fn traced(&mut self) -> Traced {
         Traced::default()
+    }
+
+    fn measure(&mut self, _: &Library, _: MeasuredJob) -> Result<(), CardError> {
+        Err(no_ports())
+    }
+
+    fn measured(&mut self) -> Result<Measured, CardError> {
+        Err(no_ports())
     }
 
     fn beats(&self) -> u64 {

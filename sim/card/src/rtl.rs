@@ -10,6 +10,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use shef_device::{SimKernel, SimParameters, WaveScope};
 use shef_model::SparseMemory;
 use shef_rtl::check::{Checked, DoneRegister, ReportHook};
+use shef_rtl::measure::{Measured, MeasuredJob};
 use shef_rtl::progress::Progress;
 use shef_rtl::{
     AxiMemoryConfig, CoreSim, DesignSpec, HostMemory, Library, PortTrace, Traced, Unshielded,
@@ -122,6 +123,14 @@ fn library(
     }
     loaded().insert(key, library.clone());
     Ok(library)
+}
+
+/// Builds the accelerator without a Shield, or takes it from the cache.
+pub(crate) fn bare_library(
+    design: &Design,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Library, CardError> {
+    library(BARE, &RtlOptions::default(), design, progress)
 }
 
 /// Builds the Security Kernel's subsystem, or takes it from the cache.
@@ -373,6 +382,14 @@ impl Backend for RtlBackend {
         self.trace.as_ref().map(|trace| trace.borrow_mut().stop()).unwrap_or_default()
     }
 
+    fn measure(&mut self, bare: &Library, job: MeasuredJob) -> Result<(), CardError> {
+        Ok(self.core.measure(bare, job)?)
+    }
+
+    fn measured(&mut self) -> Result<Measured, CardError> {
+        Ok(self.core.measured()?)
+    }
+
     fn beats(&self) -> u64 {
         let (okay, refused) = self.core.beats_delivered();
         okay + refused + beats(&self.core)
@@ -451,6 +468,24 @@ impl BareCard {
         self.core.close_outputs();
         self.core.step(CHECK_CYCLES);
         self.core.checked()
+    }
+
+    /// Measures a job that begins from now on; as [`crate::CardProbe::measure`], before any cycle has
+    /// passed.
+    ///
+    /// # Errors
+    /// As [`crate::CardProbe::measure`].
+    pub fn measure(&mut self, job: MeasuredJob) -> Result<(), CardError> {
+        let bare = self.core.sim().library().clone();
+        Ok(self.core.measure(&bare, job)?)
+    }
+
+    /// The measured job.
+    ///
+    /// # Errors
+    /// As [`crate::CardProbe::measured`].
+    pub fn measured(&mut self) -> Result<Measured, CardError> {
+        Ok(self.core.measured()?)
     }
 
     /// Lets cycles pass.

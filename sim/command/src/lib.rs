@@ -1,10 +1,10 @@
 //! The program `shef-sim`: simulated cards for other processes, their trust data, the demo, and
-//! projects: a new one, and its tests.
+//! projects: a new one, its tests, and the cycles of its jobs.
 //!
-//! `shef sim ARGS` is `shef-sim ARGS`, and `shef demo ARGS` is `shef-sim demo ARGS`, as are `shef new`
-//! and `shef test`. The host library
-//! starts this program for a device `sim:`.
+//! `shef sim ARGS` is `shef-sim ARGS`, and `shef demo ARGS` is `shef-sim demo ARGS`, as are `shef new`,
+//! `shef test` and `shef bench`. The host library starts this program for a device `sim:`.
 
+mod bench;
 mod demo;
 mod list;
 mod makers;
@@ -18,6 +18,7 @@ use shef_console::codes::Groups;
 use shef_console::output::Flags;
 use shef_console::{CliError, Common, Exit, Output, exit, program};
 
+pub use bench::BenchError;
 pub use demo::{DemoArgs, demo, remote, report};
 pub use test::TestError;
 
@@ -40,6 +41,9 @@ enum Command {
     /// Run the tests of a project: without a Shield, behind it, under attack, and after another
     /// session
     Test(test::TestArgs),
+    /// Measure a job of a project: its cycles without a Shield and behind it, and what its ports wait
+    /// for
+    Bench(bench::BenchArgs),
     /// Serve a simulated card as a vfio-user device until the program is interrupted
     Serve(serve::ServeArgs),
     /// Write the trust data that verifiers need to accept a simulated card: its maker's root,
@@ -58,6 +62,7 @@ pub fn codes() -> Groups {
     // `cargo xtask` runs the benches and has no `explain`.
     groups.push(("benches", shef_tb::CODES.iter().collect()));
     groups.push(("tests of projects", TestError::CODES.iter().collect()));
+    groups.push(("benches of projects", BenchError::CODES.iter().collect()));
     groups
 }
 
@@ -81,6 +86,7 @@ fn run(output: &Output, command: Command) -> Result<Exit, CliError> {
         Command::New(args) => new::run(output, &args).map(|()| Exit::Done),
         // Its data are those of tests.
         Command::Test(args) => test::run(output, &args),
+        Command::Bench(args) => bench::run(output, &args).map(|()| Exit::Done),
         Command::Serve(args) => serve::run(output, &args).map(|()| Exit::Done),
         Command::Trust(args) => trust::run(output, &args).map(|()| Exit::Done),
         Command::List => list::run(output).map(|()| Exit::Done),

@@ -3,6 +3,7 @@
 
 use crate::agent::Agent;
 use crate::check::{Checked, Checker, DoneRegister, ReportHook};
+use crate::measure::{Measured, MeasuredJob, Meter};
 use crate::memory::SparseMemory;
 use crate::progress::{Follow, Progress};
 use crate::{
@@ -120,6 +121,7 @@ pub struct CoreSim {
     interrupts: u64,
     checker: Option<Checker>,
     follow: Follow,
+    meter: Option<Box<Meter>>,
     /// Agents that run in every cycle.
     agents: Vec<Box<dyn Agent>>,
 }
@@ -175,6 +177,7 @@ impl CoreSim {
             interrupts: 0,
             checker: Checker::find(&sim),
             follow: Follow::new(&sim),
+            meter: None,
             agents: Vec::new(),
             sim,
         };
@@ -317,6 +320,7 @@ impl CoreSim {
         // The state contains the inputs of the checker.
         self.uncheck();
         self.follow.forget();
+        self.meter = None;
         self.ctl.abort(&mut self.sim);
         if let Some(k) = &mut self.krn {
             k.abort(&mut self.sim);
@@ -375,10 +379,39 @@ impl CoreSim {
         self.follow.progress(&self.sim)
     }
 
+    /// Measures a job that begins from now on, while the accelerator is in reset or has just left it. No
+    /// cycle of the design changes. `bare` is its `shef_bare_top`.
+    ///
+    /// # Errors
+    /// If the top module does not show the accelerator's handshakes, or `bare` is another module.
+    pub fn measure(&mut self, bare: &Library, job: MeasuredJob) -> Result<()> {
+        self.meter = Some(Box::new(Meter::new(&self.sim, &self.follow, bare, job)?));
+        Ok(())
+    }
+
+    /// The measured job, after its end. A few cycles pass while its last reads are in flight.
+    ///
+    /// # Errors
+    /// [`Error::NotMeasured`]
+    pub fn measured(&mut self) -> Result<Measured> {
+        /// More than a read of a register takes.
+        const LAST_READS: u64 = 64;
+        for _ in 0..LAST_READS {
+            if let Some(measured) = self.meter.as_ref().and_then(|meter| meter.measured()) {
+                return measured;
+            }
+            self.cycle();
+        }
+        Err(Error::NotMeasured("no job has begun and ended".to_owned()))
+    }
+
     #[inline]
     fn observe(&mut self) {
         if let Some(checker) = &mut self.checker {
             checker.sample(&self.sim);
+        }
+        if let Some(meter) = &mut self.meter {
+            meter.sample(&self.sim, &self.follow);
         }
         self.follow.sample(&self.sim);
     }

@@ -129,6 +129,11 @@ shef_proto::coded! {
         #[error("design {0} was built without random contents: set DesignSpec::random_contents")]
         ContentsOff(String) = "SHEF-RTL-028": "this build has no random contents",
             "Ask for them when the design is built (DesignSpec::random_contents).",
+        /// A job cannot be measured.
+        #[error("the job cannot be measured: {0}")]
+        NotMeasured(String) = "SHEF-RTL-029": "a job cannot be measured",
+            "Copies of the accelerator receive its inputs, and their status registers are read instead of its own. They differ from it if \
+             a read of this register has effects, or if reset and clear_i leave state in the accelerator.",
     }
     also {
         "SHEF-RTL-020": "pip does not run",

@@ -24,6 +24,7 @@
 //! first member in the top bits.
 //!
 //! [`check`]: the protocol checker of an accelerator's ports, in every simulation shell.
+//! [`measure`]: how many cycles a job takes at these ports, and what they do in them.
 //! [`progress`]: which bursts these ports have in flight, and who waits for whom.
 //!
 //! Verilator comes from `SHEF_VERILATOR` (a `verilator_bin` or `verilator`), else from the
@@ -43,6 +44,7 @@ mod designs;
 mod error;
 mod host_memory;
 pub mod kernel_sim;
+pub mod measure;
 pub mod progress;
 mod shim;
 mod sim;

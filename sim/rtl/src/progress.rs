@@ -14,17 +14,17 @@ const KEPT: usize = 4;
 /// The channels, in the order of their bits in the shell's `flags`: VALID of channel k is bit 2k,
 /// READY the next.
 const CHANNELS: [&str; 5] = ["AR", "R", "AW", "W", "B"];
-const AR: usize = 0;
-const R: usize = 1;
-const AW: usize = 2;
-const W: usize = 3;
-const B: usize = 4;
+pub(crate) const AR: usize = 0;
+pub(crate) const R: usize = 1;
+pub(crate) const AW: usize = 2;
+pub(crate) const W: usize = 3;
+pub(crate) const B: usize = 4;
 /// VALID of all channels.
 const VALID: u64 = 0x155;
 /// RLAST.
 const R_LAST: u64 = 1 << 10;
 /// The accelerator is not in reset.
-const RST_N: u64 = 1 << 11;
+pub(crate) const RST_N: u64 = 1 << 11;
 /// Bits of `flags`.
 const FLAGS: u32 = 12;
 
@@ -66,7 +66,7 @@ impl Direction {
 }
 
 /// Follows one port.
-struct Follower {
+pub(crate) struct Follower {
     name: String,
     /// The side that requests.
     master: Party,
@@ -119,8 +119,46 @@ impl Follower {
         self.early = (0, 0);
     }
 
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The flags of this cycle.
+    #[inline]
+    pub(crate) fn flags(&self, sim: &Sim) -> u64 {
+        sim.get(self.flags)
+    }
+
+    /// AR and AW.
+    pub(crate) fn requests(&self) -> [Port; 2] {
+        self.requests
+    }
+
+    /// AWADDR of registers.
+    pub(crate) fn addr(&self, sim: &Sim) -> u64 {
+        sim.get(self.requests[1])
+    }
+
+    /// Whether no read is in flight or offered.
+    pub(crate) fn is_read_free(&self) -> bool {
+        self.reads.open.is_empty() && self.offers[AR].is_none()
+    }
+
+    /// Bursts in flight before this cycle, oldest first.
+    pub(crate) fn open(&self, write: bool) -> &VecDeque<FollowedBurst> {
+        if write { &self.writes.open } else { &self.reads.open }
+    }
+
+    /// The burst in flight before this cycle that R or B answers.
+    pub(crate) fn answered(&self, sim: &Sim, channel: usize) -> Option<&FollowedBurst> {
+        let direction = if channel == B { &self.writes } else { &self.reads };
+        direction.of_id(self.id(sim, channel)).and_then(|at| direction.open.get(at))
+    }
+
+    /// The burst of a request in this cycle.
     #[expect(clippy::cast_possible_truncation, reason = "fields of known width")]
-    fn request(&self, sim: &Sim, write: bool) -> CheckedBurst {
+    pub(crate) fn request(&self, sim: &Sim, write: bool) -> CheckedBurst {
         let number = if write { self.writes.begun } else { self.reads.begun };
         let port = self.requests[usize::from(write)];
         if self.ids.is_none() {
@@ -282,6 +320,16 @@ impl Follow {
             [Party::Host, Party::Accelerator],
         );
         Self(ports.chain(registers).collect())
+    }
+
+    /// The memory ports.
+    pub(crate) fn memory(&self) -> impl Iterator<Item = &Follower> {
+        self.0.iter().filter(|port| port.name != REGISTERS)
+    }
+
+    /// The registers.
+    pub(crate) fn registers(&self) -> Option<&Follower> {
+        self.0.iter().find(|port| port.name == REGISTERS)
     }
 
     /// Receives the transfers of a settled cycle.

@@ -1,0 +1,308 @@
+//! `shef bench`: the cycles of a job at the accelerator, without a Shield and behind it, at several
+//! latencies of the memory.
+
+mod error;
+mod hint;
+mod report;
+
+// A bench runs a job as a test does; each test also has parts of its own.
+#[path = "../test/case.rs"]
+mod case;
+#[path = "../test/drive.rs"]
+mod drive;
+#[expect(dead_code, reason = "of tests alone")]
+#[path = "../test/failure.rs"]
+mod failure;
+#[path = "../test/python.rs"]
+mod python;
+#[expect(dead_code, reason = "of tests alone")]
+#[path = "../test/rig.rs"]
+mod rig;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use shef_card::check::DoneRegister;
+use shef_card::measure::{Measured, MeasuredJob};
+use shef_card::{BareCard, Design, RtlOptions, SimKernel};
+use shef_console::{CliError, Output, file, hex};
+use shef_lab::probe::card;
+use shef_project::{Job, Jobs, Test};
+
+use case::{Case, Results, Subject};
+use drive::{Shielded, obeys};
+pub use error::BenchError;
+use failure::Failure;
+use report::{HEADS, Pair, Report, Run};
+use rig::Rig;
+
+/// Latencies of the memory, in cycles, without `--latency`.
+const LATENCIES: [u64; 4] = [10, 40, 100, 200];
+/// Maximum of a latency.
+const MAX_LATENCY: u64 = 100_000;
+
+/// Flags of `shef bench`.
+#[derive(clap::Args)]
+pub struct BenchArgs {
+    /// Folder of the project
+    #[arg(value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+    /// Job of shef.toml, [jobs.NAME]; by default the first by name
+    #[arg(long, value_name = "NAME")]
+    job: Option<String>,
+    /// Cycles from a read request of the memory to its first beat; may be repeated [default: 10, 40,
+    /// 100 and 200]
+    #[arg(long = "latency", value_name = "CYCLES")]
+    latencies: Vec<u64>,
+    /// Seed of the job's random inputs
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+}
+
+fn value(what: String) -> CliError {
+    BenchError::Value { what }.into()
+}
+
+fn failed(job: &str, run: &str, failure: &Failure) -> CliError {
+    let what = format!("{run}: {}", failure.lines().join("\n"));
+    BenchError::Failed { job: job.to_owned(), what }.into()
+}
+
+impl BenchArgs {
+    fn latencies(&self) -> Result<Vec<u64>, CliError> {
+        let given = if self.latencies.is_empty() { &LATENCIES[..] } else { &self.latencies };
+        let mut latencies: Vec<u64> = Vec::new();
+        for latency in given {
+            if !(1..=MAX_LATENCY).contains(latency) {
+                let what =
+                    format!("expected a latency of 1 to {MAX_LATENCY} cycles, found {latency}");
+                return Err(value(what));
+            }
+            if !latencies.contains(latency) {
+                latencies.push(*latency);
+            }
+        }
+        Ok(latencies)
+    }
+
+    fn job<'j>(&self, jobs: &'j Jobs) -> Result<(&'j String, &'j Job), CliError> {
+        let names: Vec<&str> = jobs.jobs.keys().map(String::as_str).collect();
+        let found = match &self.job {
+            None => jobs.jobs.first_key_value(),
+            Some(name) => jobs.jobs.get_key_value(name),
+        };
+        found.ok_or_else(|| {
+            value(match &self.job {
+                Some(name) if !names.is_empty() => {
+                    format!(
+                        "there is no job {name:?}: the jobs of shef.toml are {}",
+                        names.join(", ")
+                    )
+                }
+                _ => format!("{} has no [jobs.NAME] in shef.toml", self.dir.display()),
+            })
+        })
+    }
+}
+
+/// A job, with everything that its runs need.
+struct Bench<'p> {
+    design: &'p Design,
+    name: &'p str,
+    case: Case<'p>,
+    writes: Vec<(u32, u32)>,
+    done: DoneRegister,
+    measured: MeasuredJob,
+}
+
+impl<'p> Bench<'p> {
+    /// Reads the data of a job, and calls the models of the tests that have it. Returns these tests
+    /// too.
+    fn new(
+        design: &'p Design,
+        jobs: &'p Jobs,
+        (name, job): (&'p String, &'p Job),
+        plain: &'p Test,
+        seed: u64,
+    ) -> Result<(Self, Vec<String>), CliError> {
+        let (start, done) = job.ends().map_err(|what| value(format!("job {name}: {what}")))?;
+        let (registers, config) = (&jobs.registers, design.config());
+        let case = |name, test| Case::new(Subject { name, test, job, registers, config }, seed);
+        let mut own = case(name, plain)?;
+        let mut tests = Vec::new();
+        for (test_name, test) in jobs.tests.iter().filter(|(_, test)| test.job == *name) {
+            let mut cases = [case(test_name, test)?];
+            if let Some(model) = &test.model {
+                let added = python::add(model, &mut cases)?;
+                added.map_err(|failure| failed(name, &format!("test {test_name}"), &failure))?;
+            }
+            let [case] = cases;
+            own.expected.extend(case.expected);
+            tests.push(test_name.clone());
+        }
+        let writes = own.writes().map_err(|failure| value(failure.message))?;
+        let done = drive::done_register(done);
+        let measured = MeasuredJob {
+            writes: writes.len() as u64,
+            // A register's offset has 16 bits.
+            start: start.offset as u16,
+            done,
+            regions: config.regions().iter().map(|r| r.base..r.base + r.size).collect(),
+        };
+        Ok((Self { design, name, case: own, writes, done, measured }, tests))
+    }
+
+    fn failed(&self, shield: &'static str, latency: u64, failure: &Failure) -> CliError {
+        failed(self.name, &format!("{shield}, latency {latency}"), failure)
+    }
+
+    fn timing(latency: u64) -> RtlOptions {
+        let kernel = SimKernel::Native;
+        RtlOptions { memory_latency: Some(latency), kernel, ..RtlOptions::default() }
+    }
+
+    /// Runs the job without a Shield.
+    fn bare(
+        &self,
+        latency: u64,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(Results, Measured), CliError> {
+        let made = BareCard::new(self.design, &Self::timing(latency), progress);
+        let mut bare = made.map_err(card)?;
+        bare.measure(self.measured.clone()).map_err(card)?;
+        let ran = self.bare_job(&mut bare);
+        let results = ran.map_err(|failure| self.failed("bare", latency, &failure))?;
+        Ok((results, bare.measured().map_err(card)?))
+    }
+
+    fn bare_job(&self, bare: &mut BareCard) -> Result<Results, Failure> {
+        let (Subject { job, config, .. }, case) = (self.case.subject, &self.case);
+        let base = |name: &str| config.region_by_name(name).map_or(0, |region| region.base);
+        bare.check(Some(self.done)).map_err(card)?;
+        for (name, data) in &case.inputs {
+            bare.mem_write(base(name), data);
+        }
+        let ran = drive::run(bare, case.subject, &self.writes);
+        let mut results = Results::default();
+        if ran.is_ok() {
+            for offset in &job.reads {
+                results.registers.insert(*offset, bare.reg_read(*offset).map_err(card)?);
+            }
+        }
+        for output in &job.outputs {
+            let mut bytes = vec![0; output.bytes as usize];
+            bare.mem_read(base(&output.region), &mut bytes);
+            results.regions.insert(output.region.clone(), bytes);
+        }
+        obeys(bare.checked())?;
+        ran?;
+        case.compare(&results)?;
+        Ok(results)
+    }
+
+    /// Runs the job in a session behind the Shield.
+    fn shielded(
+        &self,
+        latency: u64,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(Results, Measured), CliError> {
+        let mut rig = Rig::new(self.design, Self::timing(latency), self.case.seed, progress)?;
+        rig.card.measure(self.design, self.measured.clone(), progress).map_err(card)?;
+        let ran = self.session(&mut rig);
+        let results = ran.map_err(|failure| self.failed("shielded", latency, &failure))?;
+        Ok((results, rig.card.measured().map_err(card)?))
+    }
+
+    fn session(&self, rig: &mut Rig) -> Result<Results, Failure> {
+        let Rig { world, host, card: probe, .. } = rig;
+        probe.check(Some(self.done)).map_err(card)?;
+        let mut session = world.session(host)?;
+        let mut shielded = Shielded { session: &mut session, card: probe };
+        shielded.upload(&self.case.inputs)?;
+        let ran = shielded.job(&self.case, &self.writes);
+        obeys(probe.checked())?;
+        let (results, _) = ran?;
+        let closed = session.close()?;
+        closed.verify_record(&host.close_record()?)?;
+        self.case.compare(&results)?;
+        Ok(results)
+    }
+
+    /// Whether two runs have the same results.
+    fn equal(&self, one: &Results, other: &Results) -> Result<(), Failure> {
+        let mut case = self.case.clone();
+        case.expected = vec![("the first run".to_owned(), one.clone())];
+        case.compare(other)
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A job that fails or has wrong results, a design that does not build, unknown jobs and latencies
+/// out of range.
+pub fn run(output: &Output, args: &BenchArgs) -> Result<(), CliError> {
+    let begin = Instant::now();
+    let latencies = args.latencies()?;
+    let design = Design::project(&args.dir).map_err(card)?;
+    file::are_inputs(&args.dir);
+    let jobs = Jobs::read(&args.dir, design.config()).map_err(card)?;
+    let job = args.job(&jobs)?;
+    let plain = Test { job: job.0.clone(), expect: Vec::new(), model: None, seeds: 1 };
+    let (bench, tests) = Bench::new(&design, &jobs, job, &plain, args.seed)?;
+    output.line(format_args!(
+        "{}, design {}, job {}",
+        output.heading(design.name()),
+        hex::encode(&design.digest()[..4]),
+        bench.name
+    ))?;
+    for head in HEADS {
+        output.line(head)?;
+    }
+    let spinner = output.spinner("bench");
+    let mut first: Option<Results> = None;
+    let mut pairs: Vec<Pair> = Vec::new();
+    for latency in latencies {
+        let mut both = Vec::new();
+        for shield in ["bare", "shielded"] {
+            spinner.message(format!("latency {latency}, {shield}"));
+            let mut say = |text: &str| spinner.message(text);
+            let (results, measured) = match shield {
+                "bare" => bench.bare(latency, &mut say)?,
+                _ => bench.shielded(latency, &mut say)?,
+            };
+            let one = first.get_or_insert_with(|| results.clone());
+            let equal = bench.equal(one, &results);
+            equal.map_err(|failure| bench.failed(shield, latency, &failure))?;
+            both.push(Run::new(&measured, design.config()));
+        }
+        let [bare, shielded] = <[Run; 2]>::try_from(both)
+            .map_err(|_| CliError::internal("a run is missing".to_owned()))?;
+        let mut pair = Pair::new(latency, bare, shielded);
+        pair.hints = hint::hints(design.config(), &pair);
+        for row in pair.rows() {
+            output.line(row)?;
+        }
+        pairs.push(pair);
+    }
+    drop(spinner);
+    for pair in &pairs {
+        for hint in &pair.hints {
+            output.line(format_args!("hint: latency {}: {hint}", pair.latency))?;
+        }
+    }
+    match tests.as_slice() {
+        [] => output.line("no test has this job: all runs had the same results")?,
+        tests => output.line(format_args!("all results are those of {}", tests.join(", ")))?,
+    }
+    let report = Report {
+        project: design.name().to_owned(),
+        design_digest: hex::encode(&design.digest()),
+        job: bench.name.to_owned(),
+        seed: args.seed,
+        tests,
+        latencies: pairs,
+        ms: u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX),
+    };
+    output.document(&report)
+}
