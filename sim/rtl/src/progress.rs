@@ -324,12 +324,12 @@ impl Follow {
 
     /// The memory ports.
     pub(crate) fn memory(&self) -> impl Iterator<Item = &Follower> {
-        self.0.iter().filter(|port| port.name != REGISTERS)
+        self.0.iter().filter(|port| port.name != Progress::REGISTERS)
     }
 
     /// The registers.
     pub(crate) fn registers(&self) -> Option<&Follower> {
-        self.0.iter().find(|port| port.name == REGISTERS)
+        self.0.iter().find(|port| port.name == Progress::REGISTERS)
     }
 
     /// Receives the transfers of a settled cycle.
