@@ -46,9 +46,9 @@ module shef_bare_top
   axil_rsp_t reg_rsp;
   assign reg_req = `SHEF_AXIL_REQ(ctl);
   assign reg_rsp = `SHEF_AXIL_RSP(ctl);
-  `SHEF_SEEN_REG(reg_req, reg_rsp, rst_n, clear);
-
   logic cleared;
+  `SHEF_SEEN_REG(reg_req, reg_rsp, rst_n, clear, cleared, irq);
+
   shef_accel u_accel (
       .clk_i(clk),
       .rst_ni(rst_n),

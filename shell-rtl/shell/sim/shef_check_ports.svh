@@ -45,7 +45,7 @@
       core.u_shield.cmd_done && core.u_shield.set_cmd == SET_EPOCH, core.u_shield.region)
 
 // The handshakes of an accelerator, and all of its inputs: of memory port p as seen_*[p], of its
-// registers as seenr_*. flags, from bit 0: VALID and READY of AR, R, AW, W and B, then RLAST, and the
+// registers as seenr_*, with cleared_o and irq_o. flags, from bit 0: VALID and READY of AR, R, AW, W and B, then RLAST, and the
 // accelerator's reset.
 `define SHEF_SEEN_PORTS(dim) \
     output logic [11:0] seen_flags dim, \
@@ -61,7 +61,9 @@
     output logic [15:0] seenr_aw, \
     output logic [31:0] seenr_wdata, \
     output logic [3:0]  seenr_wstrb, \
-    output logic        seenr_clear
+    output logic        seenr_clear, \
+    output logic        seenr_cleared, \
+    output logic        seenr_irq
 `define SHEF_SEEN_FLAGS(req, rsp, last, rst) \
     {rst, last, req.b_ready, rsp.b_valid, rsp.w_ready, req.w_valid, rsp.aw_ready, req.aw_valid, \
      req.r_ready, rsp.r_valid, rsp.ar_ready, req.ar_valid}
@@ -74,10 +76,12 @@
     assign seen_bresp index = rsp.b.resp; \
     assign seen_ar index = req.ar; \
     assign seen_aw index = req.aw
-`define SHEF_SEEN_REG(req, rsp, rst, clear) \
+`define SHEF_SEEN_REG(req, rsp, rst, clear, cleared, irq) \
     assign seenr_flags = `SHEF_SEEN_FLAGS(req, rsp, 1'b1, rst); \
     assign seenr_ar = req.ar_addr; \
     assign seenr_aw = req.aw_addr; \
     assign seenr_wdata = req.w_data; \
     assign seenr_wstrb = req.w_strb; \
-    assign seenr_clear = clear
+    assign seenr_clear = clear; \
+    assign seenr_cleared = cleared; \
+    assign seenr_irq = irq

@@ -65,7 +65,7 @@ module shef_host_top
     `SHEF_SEEN([p], u_core.u_core.own_req[p], u_core.u_core.own_rsp[p], u_core.u_core.acc_rst_n);
   end
   `SHEF_SEEN_REG(u_core.u_core.reg_req, u_core.u_core.reg_rsp, u_core.u_core.acc_rst_n,
-      u_core.u_core.acc_clear);
+      u_core.u_core.acc_clear, u_core.u_core.acc_cleared, u_core.u_core.acc_irq);
 
   `SHEF_CHECK_CORE(u_core.u_core);
 endmodule

@@ -52,7 +52,8 @@ module shef_sim_top
     `SHEF_OBS([p], u_core.acc_req[p], u_core.acc_rsp[p]);
     `SHEF_SEEN([p], u_core.own_req[p], u_core.own_rsp[p], u_core.acc_rst_n);
   end
-  `SHEF_SEEN_REG(u_core.reg_req, u_core.reg_rsp, u_core.acc_rst_n, u_core.acc_clear);
+  `SHEF_SEEN_REG(u_core.reg_req, u_core.reg_rsp, u_core.acc_rst_n, u_core.acc_clear,
+      u_core.acc_cleared, u_core.acc_irq);
 
   `SHEF_CHECK_CORE(u_core);
 endmodule

@@ -2,8 +2,9 @@
 //
 // ctl, mem, host, dma_irq, irq and obs as in shef_host_top; the ports of the kernel as in
 // shef_kernel_top. kernel_tick_i: the cycle ends with an edge of the kernel's clock. obs_held: the
-// design is in reset; obs_krn_*: it accepts an access of the kernel.
+// design is in reset; obs_krn_*: it accepts an access of the kernel. seen_*, chk_*: as in shef_sim_top.
 `include "shef_ports.svh"
+`include "shef_check_ports.svh"
 `default_nettype none
 module shef_system_top
   import shef_pkg::*;
@@ -59,7 +60,9 @@ module shef_system_top
     output logic              obs_held,
     output logic              obs_krn_write,
     output logic              obs_krn_read,
-    `SHEF_OBS_PORTS([N_ACC])
+    `SHEF_OBS_PORTS([N_ACC]),
+    `SHEF_SEEN_PORTS([N_ACC]),
+    `SHEF_CHECK_PORTS
 );
   axi_req_t [N_PORTS-1:0] mem_req;
   axi_rsp_t [N_PORTS-1:0] mem_rsp;
@@ -128,6 +131,13 @@ module shef_system_top
   assign obs_krn_read = u_system.krn_req.ar_valid && u_system.krn_rsp.ar_ready;
   for (genvar p = 0; p < int'(N_ACC); p++) begin : g_obs
     `SHEF_OBS([p], u_system.u_design.u_core.acc_req[p], u_system.u_design.u_core.acc_rsp[p]);
+    `SHEF_SEEN([p], u_system.u_design.u_core.own_req[p], u_system.u_design.u_core.own_rsp[p],
+        u_system.u_design.u_core.acc_rst_n);
   end
+  `SHEF_SEEN_REG(u_system.u_design.u_core.reg_req, u_system.u_design.u_core.reg_rsp,
+      u_system.u_design.u_core.acc_rst_n, u_system.u_design.u_core.acc_clear,
+      u_system.u_design.u_core.acc_cleared, u_system.u_design.u_core.acc_irq);
+
+  `SHEF_CHECK_CORE(u_system.u_design.u_core);
 endmodule
 `default_nettype wire

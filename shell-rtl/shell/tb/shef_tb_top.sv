@@ -3,8 +3,10 @@
 // ctl, krn, mem and irq as in shef_sim_top. acc_*[p] and reg_* are the ports of the accelerator
 // (`shef_accel` of this folder): AXI4 masters and an AXI4-Lite slave that the bench drives, behind
 // everything that shef_core puts between an accelerator and the Shield; acc_rst_n is the reset of
-// the accelerator. acc_left: its memory still holds data of a session.
+// the accelerator. acc_left: its memory still holds data of a session. seen_*, chk_*: as in
+// shef_sim_top; the checker is off while the bench breaks rules.
 `include "shef_ports.svh"
+`include "shef_check_ports.svh"
 `default_nettype none
 module shef_tb_top
   import shef_pkg::*;
@@ -25,7 +27,9 @@ module shef_tb_top
     output logic              acc_left,
     input  wire logic         acc_uncleared,  // the bench's accelerator keeps its memories
     `SHEF_AXIL_M_PORTS(reg, 16),
-    input  wire logic         acc_irq
+    input  wire logic         acc_irq,
+    `SHEF_SEEN_PORTS([N_ACC]),
+    `SHEF_CHECK_PORTS
 );
   axi_req_t [N_PORTS-1:0] mem_req;
   axi_rsp_t [N_PORTS-1:0] mem_rsp;
@@ -64,5 +68,12 @@ module shef_tb_top
       .irq_ack_i(irq_ack)
   );
 
+  for (genvar p = 0; p < int'(N_ACC); p++) begin : g_seen
+    `SHEF_SEEN([p], u_core.own_req[p], u_core.own_rsp[p], u_core.acc_rst_n);
+  end
+  `SHEF_SEEN_REG(u_core.reg_req, u_core.reg_rsp, u_core.acc_rst_n, u_core.acc_clear,
+      u_core.acc_cleared, u_core.acc_irq);
+
+  `SHEF_CHECK_CORE(u_core);
 endmodule
 `default_nettype wire

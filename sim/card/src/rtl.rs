@@ -29,6 +29,8 @@ const WAIT_CYCLES: u64 = 64;
 const JITTER: u64 = 256;
 /// Cycles in which the checker's reports come out.
 const CHECK_CYCLES: u64 = 64;
+/// Cycles within which an accelerator clears its memories, as `shef_renew` has.
+const CLEAR_CYCLES: u64 = 1 << 16;
 
 /// Options for the RTL.
 #[derive(Debug, Clone, Default)]
@@ -506,6 +508,19 @@ impl BareCard {
     /// The bursts at the accelerator's ports, and who waits for whom.
     pub fn progress(&self) -> Progress {
         self.core.progress()
+    }
+
+    /// Ends the session of the accelerator as a Shield does: reset, and `clear_i` until `cleared_o`.
+    /// Memory keeps its contents.
+    ///
+    /// # Errors
+    /// If it is not clear after the time that a Shield waits.
+    pub fn next_session(&mut self) -> Result<(), CardError> {
+        if self.core.clear_accelerator(CLEAR_CYCLES) {
+            return Ok(());
+        }
+        let what = format!("the accelerator does not raise cleared_o within {CLEAR_CYCLES} cycles");
+        Err(CardError::Design { what })
     }
 
     /// Writes memory, without time passing.

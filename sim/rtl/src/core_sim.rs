@@ -285,6 +285,30 @@ impl CoreSim {
         self.sim.eval();
     }
 
+    /// Resets the accelerator of `shef_bare_top` as a Shield does between sessions: with `clear_i`
+    /// until `cleared_o`. Whether it rises within `limit` cycles.
+    pub fn clear_accelerator(&mut self, limit: u64) -> bool {
+        let [Some(clear), Some(cleared)] = ["clear", "seenr_cleared"].map(|name| self.sim.find(name))
+        else {
+            return false;
+        };
+        self.sim.set(self.rst, 0);
+        self.sim.set(clear, 1);
+        let mut is_clear = false;
+        for _ in 0..limit {
+            self.sim.settle();
+            self.observe();
+            is_clear = self.sim.get(cleared) != 0;
+            self.sim.edge();
+            if is_clear {
+                break;
+            }
+        }
+        self.sim.set(clear, 0);
+        self.reset();
+        is_clear
+    }
+
     /// State of design and memory; only while no access and no burst is in flight.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ pub fn module_spec(top: &str) -> Result<DesignSpec> {
 /// # Errors
 /// When Ibex or a source is missing.
 pub fn kernel_spec(boot: Option<&Path>) -> Result<DesignSpec> {
-    with_kernel("shef_kernel_top", "shell-rtl/shell/kernel", boot)
+    with_kernel("shef_kernel_top", &["shell-rtl/shell/kernel"], boot)
 }
 
 /// The whole system `shef_system`: the Security Kernel as in [`kernel_spec`], Shield and DMA
@@ -28,13 +28,16 @@ pub fn kernel_spec(boot: Option<&Path>) -> Result<DesignSpec> {
 /// # Errors
 /// When Ibex or a source is missing.
 pub fn system_spec(boot: Option<&Path>) -> Result<DesignSpec> {
-    with_kernel("shef_system_top", "shell-rtl/shell/system", boot)
+    // With the checker of the simulation shell.
+    let shell = ["shell-rtl/shell/system", "shell-rtl/shell/sim"];
+    with_kernel("shef_system_top", &shell, boot)
 }
 
-fn with_kernel(top: &str, shell: &str, boot: Option<&Path>) -> Result<DesignSpec> {
+fn with_kernel(top: &str, shell: &[&str], boot: Option<&Path>) -> Result<DesignSpec> {
     let ibex = find_ibex()?;
     let spec = DesignSpec::new(top).source("shell-rtl/shell/kernel/ibex.vlt");
-    let spec = boot.into_iter().fold(spec, DesignSpec::search).search(shell);
+    let spec = boot.into_iter().fold(spec, DesignSpec::search);
+    let spec = shell.iter().fold(spec, DesignSpec::search);
     let foreign = ["rtl", "vendor/lowrisc_ip/ip/prim/rtl", "vendor/lowrisc_ip/dv/sv/dv_utils"];
     let spec = foreign
         .iter()

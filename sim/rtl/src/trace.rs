@@ -1,5 +1,5 @@
 //! A record of what passes the ports of a design: the accelerator's reads as the shell observes them,
-//! and the bursts at the memory ports with the data of writes.
+//! the bursts at the memory ports with the data of writes, and the accelerator's interrupt.
 
 use crate::agent::Agent;
 use crate::{Port, Sim};
@@ -21,9 +21,11 @@ pub enum PortEventKind {
     MemoryWrite,
     /// Memory receives a beat.
     MemoryBeat,
+    /// The accelerator's interrupt changes; `value` is its new level.
+    Interrupt,
 }
 
-/// A handshake at a port.
+/// A handshake at a port, or a change of the interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PortEvent {
     /// Cycle since the trace began.
@@ -60,6 +62,7 @@ impl fmt::Display for PortEvent {
             PortEventKind::MemoryBeat => {
                 write!(f, "beat with digest {value:016x} written at memory port {port}")?;
             }
+            PortEventKind::Interrupt => write!(f, "irq_o is {value}")?,
         }
         write!(f, ", cycle {cycle}")
     }
@@ -98,6 +101,9 @@ fn all<const N: usize>(sim: &Sim, names: [String; N]) -> Option<[Port; N]> {
 /// Records handshakes while it is on.
 pub struct PortTrace {
     channels: Vec<Channels>,
+    irq: Option<Port>,
+    /// The level before.
+    raised: u64,
     begin: Option<u64>,
     traced: Traced,
 }
@@ -122,13 +128,20 @@ impl PortTrace {
             read: all(sim, ["arvalid", "arid", "araddr", "arlen"].map(|s| format!("obs{k}_{s}"))),
             beat: all(sim, ["rvalid", "rid", "rresp", "rlast"].map(|s| format!("obs{k}_{s}"))),
         });
-        Self { channels: channels.collect(), begin: None, traced: Traced::default() }
+        Self {
+            channels: channels.collect(),
+            irq: sim.find("seenr_irq"),
+            raised: 0,
+            begin: None,
+            traced: Traced::default(),
+        }
     }
 
     /// Records from the next cycle on, anew.
     pub fn start(&mut self, sim: &Sim) {
         self.begin = Some(sim.cycles());
         self.traced = Traced::default();
+        self.raised = 0;
     }
 
     /// Stops, and returns the record.
@@ -156,6 +169,13 @@ impl Agent for PortTrace {
                 traced.events.push(event);
             }
         };
+        if let Some(level) = self.irq.map(|irq| sim.get(irq))
+            && level != self.raised
+        {
+            self.raised = level;
+            let kind = Kind::Interrupt;
+            add(PortEvent { cycle, kind, port: 0, value: level, beats: 0, id: 0 });
+        }
         for c in &self.channels {
             let port = c.number;
             if let Some([valid, id, addr, len]) = c.read

@@ -886,6 +886,24 @@ const GATE: u64 = 4_096 + 20;
 /// Cycles allowed for a hostile design to end its wipe (`shef_system_life`).
 const WIPE: u64 = 100_000;
 
+/// The shell of the system has the checker of the simulation shells.
+#[test]
+fn broken_rules_of_an_accelerator_in_the_system_are_reported() {
+    let mut s = System::of(hostile());
+    s.sim.core.step(10);
+    assert_eq!(s.sim.core.checked().reports, [], "it is off");
+    s.sim.core.check(None).expect("a checker");
+    s.sim.core.step(10);
+    s.sim.core.uncheck();
+    let reports = s.sim.core.checked().reports;
+    let withdrawn = reports.iter().find(|report| report.rule == "AXI_ERRM_ARVALID_STABLE");
+    let withdrawn = withdrawn.unwrap_or_else(|| panic!("{reports:?}"));
+    assert_eq!((withdrawn.port.as_str(), withdrawn.signal.as_str()), ("port 0", "ARVALID"));
+    s.sim.core.step(10);
+    assert_eq!(s.sim.core.checked().reports, [], "it is off again");
+    assert!(s.sim.core.progress().ports.iter().any(|port| port.port == "port 0"));
+}
+
 #[test]
 fn a_design_that_answers_nothing_holds_up_neither_host_nor_kernel() {
     let mut s = System::of(hostile());

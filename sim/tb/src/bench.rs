@@ -114,7 +114,8 @@ pub fn design(shield_toml: &str, dir: &Path) -> Result<(DesignSpec, Config)> {
     let spec = DesignSpec::new("shef_tb_top")
         .search(dir)
         .search("shell-rtl/rtl")
-        .search("shell-rtl/shell/tb");
+        .search("shell-rtl/shell/tb")
+        .search("shell-rtl/shell/sim");
     spec.sources.resolve_sources().map_err(shef_rtl::Error::from)?;
     let spec = if waves().is_some() { spec.trace() } else { spec };
     Ok((spec, shield.config))

@@ -173,3 +173,31 @@ fn chunks_of_outputs_are_read_after_and_written_until_they_are_whole() {
     }
     assert!(early > 0 && late > 0, "{early} reads before a write, {late} writes after the last");
 }
+
+/// The shell of the bench has the checker of the simulation shells: it is on when it is asked for.
+#[test]
+fn the_bench_reports_broken_rules() {
+    let (library, config) = library();
+    let mut bench = RtlBench::new(library, config, None).expect("bench");
+    let owner = Owner::open(&mut bench, config, &first_epochs(config, 1), 1).expect("session");
+    let inputs = Reference::new(config, 1).fill_inputs(&mut Rng::new(1), owner.keys());
+    for (addr, data) in inputs {
+        bench.core().memory_mut().write(addr, &data);
+    }
+    let input = config.regions().iter().find(|r| r.mode == Mode::Input).expect("an input");
+    let burst = |burst| AxiBurst { write: false, addr: input.base, beats: 2, size: 6, burst };
+    let mut rules = |on: bool, kind: u8| {
+        match on {
+            true => bench.core().check(None).expect("a checker"),
+            false => bench.core().uncheck(),
+        }
+        bench.master().push(AxiOp::odd(0, burst(kind)));
+        bench.steps(4000);
+        assert!(bench.master().pop().is_some(), "an answer");
+        let reports = bench.core().checked().reports;
+        reports.into_iter().map(|report| report.rule).collect::<Vec<_>>()
+    };
+    assert_eq!(rules(true, 1), [""; 0]);
+    assert_eq!(rules(true, 2), ["SHEF_ERRM_BURST"]);
+    assert_eq!(rules(false, 2), [""; 0]);
+}

@@ -101,8 +101,12 @@ const PRIM: &str = "\
 /// The shipped RTL behind the hostile bench, whose accelerator replaces the shipped one and uses
 /// its configuration.
 fn bench() -> Result<Vec<PathBuf>> {
-    let mut all =
-        without_kernel(&["shell-rtl/rtl", "shell-rtl/accel/digits", "shell-rtl/shell/tb"])?;
+    let mut all = without_kernel(&[
+        "shell-rtl/rtl",
+        "shell-rtl/accel/digits",
+        "shell-rtl/shell/tb",
+        "shell-rtl/shell/sim",
+    ])?;
     all.retain(|p| !p.starts_with("shell-rtl/accel") || p.ends_with("shef_cfg_pkg.sv"));
     Ok(all)
 }
@@ -209,7 +213,7 @@ pub fn verilator(binary: &Path) -> Result<()> {
     let fixed = format!("{SYSTEM}/shef_cfg_fixed.sv");
     warnings(binary, "shef_cfg_fixed", "nothing", |c| c.arg(fixed))?;
     let mut system = system()?;
-    system.extend(sources(&["shell-rtl/shell/system"])?);
+    system.extend(sources(&["shell-rtl/shell/system", "shell-rtl/shell/sim"])?);
     for (top, ours) in [("shef_kernel", kernel()?), ("shef_system_top", system)] {
         let (packages, modules): (Vec<_>, Vec<_>) =
             ours.iter().chain(&foreign).partition(|p| module_name(p).is_none());

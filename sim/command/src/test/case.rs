@@ -139,6 +139,14 @@ impl<'p> Case<'p> {
 }
 
 fn first_difference(region: &str, expected: &[u8], found: &[u8], source: &str) -> Option<Failure> {
+    if found.len() != expected.len() {
+        let message = format!(
+            "region {region}: expected {} bytes ({source}), found {}",
+            expected.len(),
+            found.len()
+        );
+        return Some(Failure::new(Kind::Result, message));
+    }
     let differs = |(one, other): (&u8, &u8)| one != other;
     let at = expected.iter().zip(found).position(differs)?;
     let all = expected.iter().zip(found).filter(|(one, other)| one != other).count();

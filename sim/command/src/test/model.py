@@ -14,17 +14,21 @@ import traceback
 MISSING, WRONG = 3, 4
 
 
+class Refused(BaseException):
+    def __init__(self, status, what):
+        super().__init__(what)
+        self.status = status
+
+
 def refuse(what):
-    print(what, file=sys.stderr)
-    sys.exit(WRONG)
+    raise Refused(WRONG, what)
 
 
 def main():
     try:
         import numpy as np
     except ImportError as error:
-        print(error, file=sys.stderr)
-        sys.exit(MISSING)
+        raise Refused(MISSING, error) from None
     file, function, cases = sys.argv[1:]
     sys.path.insert(0, os.path.dirname(os.path.abspath(file)))
     spec = importlib.util.spec_from_file_location("model", file)
@@ -65,6 +69,10 @@ def main():
 if __name__ == "__main__":
     try:
         main()
-    except Exception:
+    except Refused as error:
+        print(error, file=sys.stderr)
+        sys.exit(error.status)
+    # Also an exit of the model.
+    except BaseException:
         traceback.print_exc()
         sys.exit(1)

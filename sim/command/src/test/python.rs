@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use shef_console::file::TempFolder;
+use shef_console::file::{self, TempFolder};
 use shef_console::{CliError, interrupt};
 use shef_project::{Job, Model};
 
@@ -28,6 +28,8 @@ const PRINTED: usize = 1 << 20;
 const SECONDS: u64 = 60;
 /// Time between two looks at a running model.
 const LOOK: Duration = Duration::from_millis(5);
+/// Maximum size of its file of registers.
+const REGISTERS: u64 = 1 << 20;
 /// Last lines of a model's error that are shown.
 const SHOWN: usize = 12;
 
@@ -88,9 +90,11 @@ pub fn add(model: &Model, cases: &mut [Case<'_>]) -> Result<Result<(), Failure>,
         model.function
     );
     for (request, case) in requests.iter().zip(cases) {
-        let read = |name: &str| std::fs::read(folder.path().join(&request.results).join(name)).ok();
+        let read = |name: &str, most| {
+            file::read(&folder.path().join(&request.results).join(name), most).ok()
+        };
         let registers: Option<BTreeMap<String, u32>> =
-            read("registers.json").and_then(|text| serde_json::from_slice(&text).ok());
+            read("registers.json", REGISTERS).and_then(|text| serde_json::from_slice(&text).ok());
         let Some(registers) = registers else {
             return Ok(Err(Failure::new(Kind::Model, "the model ended without results")));
         };
@@ -102,9 +106,16 @@ pub fn add(model: &Model, cases: &mut [Case<'_>]) -> Result<Result<(), Failure>,
             regions: job
                 .outputs
                 .iter()
-                .filter_map(|out| Some((out.region.clone(), read(&out.region)?)))
+                .filter_map(|out| Some((out.region.clone(), read(&out.region, out.bytes)?)))
                 .collect(),
         };
+        for out in &job.outputs {
+            let found = results.regions.get(&out.region).map(|bytes| bytes.len() as u64);
+            if found.is_some_and(|found| found != out.bytes) {
+                let what = format!("the model ended without all {} bytes of {}", out.bytes, out.region);
+                return Ok(Err(Failure::new(Kind::Model, what)));
+            }
+        }
         case.expected.push((source.clone(), results));
     }
     Ok(Ok(()))

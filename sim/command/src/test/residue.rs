@@ -17,6 +17,17 @@ use super::rig::{Rig, steady};
 const OTHER: u64 = 0x5ec2_e7da_7a00_0001;
 /// Bytes written at once.
 const BLOCK: usize = 1 << 16;
+/// Bytes of the space of registers.
+const REGISTERS: u32 = 1 << 16;
+
+/// The first session's secret, by case: its own data, their complement, which differs in every bit,
+/// and other data.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    Own,
+    Complement,
+    Other,
+}
 
 /// The data of a first session.
 struct Secret {
@@ -24,35 +35,41 @@ struct Secret {
     writes: Vec<(u32, u32)>,
 }
 
+impl Secret {
+    /// The inputs of the case, or others of the same sizes. `numbers` says that the values of
+    /// registers are a secret, too; those that hold addresses stay.
+    fn new(case: &Case<'_>, which: Which, numbers: bool) -> Result<Self, Failure> {
+        let (mut inputs, mut writes) = (case.inputs.clone(), case.writes()?);
+        let change = |name: &str, data: &mut [u8]| match which {
+            Which::Own => {}
+            Which::Complement => data.iter_mut().for_each(|byte| *byte = !*byte),
+            Which::Other => {
+                data.copy_from_slice(&shef_project::random(case.seed ^ OTHER, name, data.len()));
+            }
+        };
+        inputs.iter_mut().for_each(|(region, data)| change(region, data));
+        let all = case.subject.job.registers.iter().zip(&mut writes);
+        for (write, (offset, value)) in all {
+            if numbers && matches!(write.value, Value::Number(_)) {
+                let mut bytes = value.to_le_bytes();
+                change(&format!("register {offset:#x}"), &mut bytes);
+                *value = u32::from_le_bytes(bytes);
+            }
+        }
+        Ok(Self { inputs, writes })
+    }
+}
+
 /// What can be seen of the second session.
 struct Seen {
     /// Registers with their values, as text, at the start and at the end.
     registers: Vec<(String, String)>,
-    results: Result<Results, String>,
+    results: Result<Results, Failure>,
     traced: Traced,
+    /// Cycles from the start of the job to its end.
+    job: u64,
     /// Cycle of its end.
     cycle: u64,
-}
-
-/// The inputs of the case, or others of the same sizes. Without inputs, the values of registers are
-/// the secret.
-fn secret(case: &Case<'_>, other: bool) -> Result<Secret, Failure> {
-    let (mut inputs, mut writes) = (case.inputs.clone(), case.writes()?);
-    if other {
-        for (region, data) in &mut inputs {
-            *data = shef_project::random(case.seed ^ OTHER, region, data.len());
-        }
-        if inputs.is_empty() {
-            let numbers = case.subject.job.registers.iter().zip(&mut writes);
-            let numbers = numbers.filter(|(write, _)| matches!(write.value, Value::Number(_)));
-            for (write, (_, value)) in numbers {
-                let name = format!("register {:#x}", write.offset);
-                let bytes = shef_project::random(case.seed ^ OTHER, &name, 4);
-                *value = bytes.iter().fold(0, |value, byte| value << 8 | u32::from(*byte));
-            }
-        }
-    }
-    Ok(Secret { inputs, writes })
 }
 
 /// Runs the phase.
@@ -65,9 +82,13 @@ pub fn run(
     base: &RtlOptions,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Result<Passed, Failure>, CliError> {
+    if let Err(failure) = unshielded::compare(design, case, base, progress)? {
+        return Ok(Err(failure));
+    }
     let mut seen = Vec::new();
-    for other in [false, true] {
-        let secret = match secret(case, other) {
+    for which in [Which::Own, Which::Complement] {
+        // A job without inputs has its secret in registers.
+        let secret = match Secret::new(case, which, case.inputs.is_empty()) {
             Ok(secret) => secret,
             Err(failure) => return Ok(Err(failure)),
         };
@@ -115,9 +136,10 @@ fn sessions(rig: &mut Rig, case: &Case<'_>, secret: &Secret) -> Result<Seen, Fai
     let closed = session.close();
     let traced = probe.traced();
     closed?;
-    let results = ran.map(|(results, _)| results).map_err(|failure| failure.message);
+    let job = ran.as_ref().map_or(0, |(_, cycles)| *cycles);
+    let results = ran.map(|(results, _)| results);
     let cycle = probe.cycles().unwrap_or_default();
-    Ok(Seen { registers, results, traced, cycle })
+    Ok(Seen { registers, results, traced, job, cycle })
 }
 
 /// All registers with a name, and the others of the job.
@@ -165,15 +187,17 @@ fn compare(one: &Seen, two: &Seen) -> Result<(), Failure> {
                 }
             }
         }
-        (Err(one), Err(other)) if one == other => {}
+        // Without an end there is nothing to compare.
+        (Err(one), Err(other)) if one.message == other.message => return Err(one.clone()),
         (one, other) => {
-            let text = |results: &Result<Results, String>| match results {
+            let text = |results: &Result<Results, Failure>| match results {
                 Ok(_) => "a result".to_owned(),
-                Err(what) => what.clone(),
+                Err(failure) => failure.message.clone(),
             };
             return Err(differs("the job's end", &text(one), &text(other)));
         }
     }
+    let jobs = (one.job, two.job);
     let (one, two) = (&one.traced, &two.traced);
     if one != two {
         let at = one.events.iter().zip(&two.events).position(|(one, other)| one != other);
@@ -181,7 +205,140 @@ fn compare(one: &Seen, two: &Seen) -> Result<(), Failure> {
             Some(event) => event.to_string(),
             None => format!("the last of {} accesses", traced.count),
         };
-        return Err(differs("an access to memory", &event(one), &event(two)));
+        return Err(differs("an access to memory or its interrupt", &event(one), &event(two)));
+    }
+    if jobs.0 != jobs.1 {
+        let [one, other] = [jobs.0, jobs.1].map(|cycles| format!("{cycles} cycles"));
+        return Err(differs("the duration of its job", &one, &other));
     }
     Ok(())
+}
+
+/// The same without a Shield, where every register is read in a moment and the end of a job is seen in
+/// a few cycles. No session's inputs or results are in memory when the second session begins.
+mod unshielded {
+    use shef_card::BareCard;
+    use shef_card::progress::Progress;
+
+    use super::super::drive::{Target, run};
+    use super::*;
+
+    /// An accelerator that is polled as often as its registers answer.
+    struct Polled(BareCard);
+
+    impl Target for Polled {
+        fn write(&mut self, offset: u32, value: u32) -> Result<(), Failure> {
+            Target::write(&mut self.0, offset, value)
+        }
+
+        fn read(&mut self, offset: u32) -> Result<u32, Failure> {
+            Target::read(&mut self.0, offset)
+        }
+
+        fn wait(&mut self) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn cycles(&self) -> u64 {
+            Target::cycles(&self.0)
+        }
+
+        fn progress(&self) -> Option<Progress> {
+            Target::progress(&self.0)
+        }
+    }
+
+    struct Seen {
+        /// All registers after the first session; `None` for one that refuses.
+        registers: Vec<Option<u32>>,
+        /// Cycles of the second session's job, or why it does not end.
+        job: Result<u64, Failure>,
+        cycle: u64,
+    }
+
+    fn sessions(mut card: Polled, case: &Case<'_>, first: Secret, starts: bool) -> Result<Seen, Failure> {
+        let config = case.subject.config;
+        let load = |card: &mut Polled, inputs: &[(String, Vec<u8>)]| {
+            for region in config.regions() {
+                for at in (region.base..region.base + region.size).step_by(BLOCK) {
+                    let len = (region.base + region.size - at).min(BLOCK as u64) as usize;
+                    card.0.mem_write(at, &vec![0; len]);
+                }
+            }
+            for (name, data) in inputs {
+                let base = config.region_by_name(name).map_or(0, |region| region.base);
+                card.0.mem_write(base, data);
+            }
+        };
+        load(&mut card, &first.inputs);
+        if starts {
+            // Whether the job ends with other data does not matter here.
+            let _ = run(&mut card, case.subject, &first.writes);
+        } else {
+            for (offset, value) in &first.writes {
+                card.write(*offset, *value)?;
+            }
+        }
+        card.0.next_session().map_err(super::card)?;
+        let registers = (0..REGISTERS).step_by(4).map(|offset| card.read(offset).ok()).collect();
+        load(&mut card, &case.inputs);
+        let job = run(&mut card, case.subject, &case.writes()?);
+        Ok(Seen { registers, job, cycle: Target::cycles(&card) })
+    }
+
+    fn differ(one: &Seen, two: &Seen, case: &Case<'_>) -> Result<(), Failure> {
+        if let Some(at) = one.registers.iter().zip(&two.registers).position(|(one, two)| one != two) {
+            let text = |seen: &Seen| match seen.registers[at] {
+                Some(value) => format!("{value:#x}"),
+                None => "refused".to_owned(),
+            };
+            let name = case.subject.registers.name(4 * at as u32);
+            return Err(differs(&format!("register {name} at the start"), &text(one), &text(two)));
+        }
+        match (&one.job, &two.job) {
+            (Ok(one), Ok(two)) if one == two => Ok(()),
+            // The phase without a Shield reports it.
+            (Err(_), Err(_)) => Ok(()),
+            (one, two) => {
+                let text = |job: &Result<u64, Failure>| match job {
+                    Ok(cycles) => format!("{cycles} cycles"),
+                    Err(failure) => failure.message.clone(),
+                };
+                Err(differs("the duration of its job without a Shield", &text(one), &text(two)))
+            }
+        }
+    }
+
+    /// Compares second sessions after first ones with different data; and after first ones that only
+    /// write different numbers to registers.
+    pub fn compare(
+        design: &Design,
+        case: &Case<'_>,
+        base: &RtlOptions,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Result<(), Failure>, CliError> {
+        let pairs = [
+            (true, vec![Which::Own, Which::Complement, Which::Other]),
+            (false, vec![Which::Own, Which::Complement]),
+        ];
+        for (starts, secrets) in pairs {
+            let mut before: Option<Seen> = None;
+            for which in secrets {
+                let card = BareCard::new(design, &steady(base, case.seed), progress).map_err(super::card)?;
+                let secret = Secret::new(case, which, !starts || case.inputs.is_empty());
+                let seen = secret.and_then(|secret| sessions(Polled(card), case, secret, starts));
+                let seen = match seen {
+                    Ok(seen) => seen,
+                    Err(failure) => return Ok(Err(failure)),
+                };
+                if let Some(one) = &before
+                    && let Err(failure) = differ(one, &seen, case)
+                {
+                    return Ok(Err(failure.at(seen.cycle)));
+                }
+                before = Some(seen);
+            }
+        }
+        Ok(Ok(()))
+    }
 }

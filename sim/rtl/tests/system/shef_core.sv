@@ -20,15 +20,36 @@ module shef_core
     output logic irq_req_o,
     input  wire logic irq_ack_i
 );
+  localparam axi_ax_t BURST = '{len: 8'd7, size: 3'd6, burst: 2'd1, default: '0};
   // Observed by the bench.
   axi_req_t [shef_cfg_pkg::N_ACC-1:0] acc_req;
   axi_rsp_t [shef_cfg_pkg::N_ACC-1:0] acc_rsp;
   assign {acc_req, acc_rsp} = '0;
+  // For the shell's checker: an accelerator that withdraws a request in every second cycle.
+  logic odd_q;
+  always_ff @(posedge clk_i) odd_q <= !odd_q;
+  axi_req_t offer;
+  axi_req_t [shef_cfg_pkg::N_ACC-1:0] own_req;
+  axi_rsp_t [shef_cfg_pkg::N_ACC-1:0] own_rsp;
+  axil_req_t reg_req;
+  axil_rsp_t reg_rsp;
+  logic acc_rst_n, acc_irq, acc_clear, acc_cleared;
+  assign offer = '{ar: BURST, ar_valid: odd_q, default: '0};
+  assign own_req = {shef_cfg_pkg::N_ACC{offer}};
+  assign acc_rst_n = 1'b1;
+  assign {own_rsp, reg_req, reg_rsp, acc_irq, acc_clear, acc_cleared} = '0;
+  if (1) begin : u_shield
+    logic cmd_done;
+    set_cmd_e set_cmd;
+    logic [REGION_W-1:0] region;
+    assign cmd_done = 1'b0;
+    assign set_cmd = SET_EPOCH;
+    assign region = '0;
+  end
 
   assign wipe_ack_o = 1'b0;
   assign ctl_rsp_o = '{aw_ready: 1'b1, w_ready: 1'b1, ar_ready: 1'b1, default: '0};
   assign krn_rsp_o = ctl_rsp_o;
-  localparam axi_ax_t BURST = '{len: 8'd7, size: 3'd6, burst: 2'd1, default: '0};
   localparam axi_req_t ASKS = '{aw: BURST, aw_valid: 1'b1, ar: BURST, ar_valid: 1'b1, default: '0};
   assign mem_req_o = {shef_cfg_pkg::N_PORTS{ASKS}};
   assign irq_req_o = 1'b1;
