@@ -7,7 +7,7 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -179,6 +179,15 @@ pub fn child(command: &mut Command) -> std::io::Result<Child> {
 /// An interrupt no longer ends the child with this process id.
 pub fn forgets(child: u32) {
     locked(&CHILDREN).retain(|pid| pid.as_raw_nonzero().get().cast_unsigned() != child);
+}
+
+/// Ends a [`child`] that leads a process group, and all of the group; an interrupt no longer does.
+pub fn ends_group(child: &mut Child) {
+    let mut children = locked(&CHILDREN);
+    let pid = Pid::from_child(child);
+    let _ = kill_process_group(pid, Signal::KILL);
+    let _ = child.wait();
+    children.retain(|other| *other != pid);
 }
 
 /// Does not return if an interrupt is ending this process: errors in its threads are then

@@ -200,7 +200,7 @@ pub(crate) struct RtlBackend {
     /// Host memory, if the design has access to it.
     host: Option<Rc<RefCell<HostMemory<HostPort>>>>,
     /// The record of the ports, once it was asked for.
-    trace: Option<Rc<RefCell<PortTrace>>>,
+    tracer: Tracer,
     watchdog: Option<Watchdog>,
 }
 
@@ -233,7 +233,7 @@ impl RtlBackend {
             answers: 0,
             last_write: None,
             host: None,
-            trace: None,
+            tracer: Tracer::default(),
             watchdog: None,
         })
     }
@@ -368,20 +368,12 @@ impl Backend for RtlBackend {
     }
 
     fn trace(&mut self) -> Result<(), CardError> {
-        let trace = match &self.trace {
-            Some(trace) => Rc::clone(trace),
-            None => {
-                let trace = Rc::new(RefCell::new(PortTrace::new(self.core.sim())));
-                self.core.attach(Box::new(Rc::clone(&trace)));
-                Rc::clone(self.trace.insert(trace))
-            }
-        };
-        trace.borrow_mut().start(self.core.sim());
+        self.tracer.start(&mut self.core);
         Ok(())
     }
 
     fn traced(&mut self) -> Traced {
-        self.trace.as_ref().map(|trace| trace.borrow_mut().stop()).unwrap_or_default()
+        self.tracer.stop()
     }
 
     fn measure(&mut self, bare: &Library, job: MeasuredJob) -> Result<(), CardError> {
@@ -418,10 +410,30 @@ fn beats(core: &CoreSim) -> u64 {
     counters.read_beats + counters.write_beats + counters.answers
 }
 
+/// A record of the ports of a core, which observes every cycle once it was started.
+#[derive(Default)]
+struct Tracer(Option<Rc<RefCell<PortTrace>>>);
+
+impl Tracer {
+    fn start(&mut self, core: &mut CoreSim) {
+        let trace = self.0.get_or_insert_with(|| {
+            let trace = Rc::new(RefCell::new(PortTrace::new(core.sim())));
+            core.attach(Box::new(Rc::clone(&trace)));
+            trace
+        });
+        trace.borrow_mut().start(core.sim());
+    }
+
+    fn stop(&self) -> Traced {
+        self.0.as_ref().map(|trace| trace.borrow_mut().stop()).unwrap_or_default()
+    }
+}
+
 /// The accelerator wired to memory without a Shield, to compare cycles. The memory takes the bursts
 /// that a Shield with the design's regions takes, and refuses the others.
 pub struct BareCard {
     core: CoreSim,
+    tracer: Tracer,
 }
 
 impl BareCard {
@@ -453,7 +465,7 @@ impl BareCard {
         if let Some(seed) = options.stalls {
             core.stall_registers(seed);
         }
-        Ok(Self { core })
+        Ok(Self { core, tracer: Tracer::default() })
     }
 
     /// Turns the protocol checker on, with the status register of a job if there is one.
@@ -470,6 +482,16 @@ impl BareCard {
         self.core.close_outputs();
         self.core.step(CHECK_CYCLES);
         self.core.checked()
+    }
+
+    /// Records what passes the ports, and the interrupt, with cycles from now on.
+    pub fn trace(&mut self) {
+        self.tracer.start(&mut self.core);
+    }
+
+    /// The record since [`BareCard::trace`], which ends.
+    pub fn traced(&self) -> Traced {
+        self.tracer.stop()
     }
 
     /// Measures a job that begins from now on; as [`crate::CardProbe::measure`], before any cycle has

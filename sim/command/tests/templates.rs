@@ -206,6 +206,80 @@ fn a_register_without_reset_is_a_residue() {
     project.tested(&["--only", "shielded"], 0);
 }
 
+/// A job of the second session that does not end shows nothing.
+#[test]
+fn a_second_session_without_an_end_is_no_pass() {
+    let project = Project::new("registers");
+    project.change(
+        "shef.toml",
+        "done = \"status:1=1\"",
+        "done = \"status:30=1\"\nstall_cycles = 5000",
+    );
+    let failed = failure(&project.tested(&["--only", "residue"], 1));
+    let message = failed["failure"]["message"].as_str().unwrap();
+    assert!(message.contains("the job does not end: status is "), "{message}");
+}
+
+/// A key that outlives its session: at an offset without a name, in the time of the next job, in its
+/// interrupt.
+#[test]
+fn a_residue_is_found_where_no_result_shows_it() {
+    let kept = "
+  logic [31:0] kept_q = '0;
+  logic [5:0] late_q = '0;
+  always_ff @(posedge clk_i) begin
+    if (change && reg_awaddr_i == 16'h10) kept_q <= kept_q == '0 ? reg_wdata_i : kept_q;
+    late_q <= busy_q && step_q == '1 ? late_q + 6'd1 : '0;
+  end
+  wire unused =";
+    for (from, to, found) in [
+        (
+            "          default: begin\n            rdata_q <= '0;",
+            "          16'h5a0: rdata_q <= kept_q;\n          default: begin\n            rdata_q <= '0;",
+            "register 0x5a0 at the start",
+        ),
+        (
+            "      step_q <= step_q + 6'd1;\n      if (step_q == '1) {busy_q, done_q} <= 2'b01;",
+            "      if (step_q != '1) step_q <= step_q + 6'd1;\n      \
+             if (step_q == '1 && late_q >= {kept_q[2:0], 3'd0}) {busy_q, done_q} <= 2'b01;",
+            "without a Shield",
+        ),
+        ("assign irq_o = done_q;", "assign irq_o = done_q && kept_q[0];", "the interrupt"),
+    ] {
+        let project = Project::new("registers");
+        project.change("shef_accel.sv", "\n  wire unused =", kept).change(
+            "shef_accel.sv",
+            from,
+            to,
+        );
+        let failed = failure(&project.tested(&["--only", "residue"], 1));
+        assert_eq!(failed["failure"]["kind"], "residue", "{failed}");
+        let message = failed["failure"]["message"].as_str().unwrap();
+        assert!(message.contains(found), "{message}");
+    }
+}
+
+/// A file of results is that of this run, or is not there.
+#[test]
+fn results_in_a_file_are_of_this_run() {
+    let project = Project::new("registers");
+    let file = project.dir.join("results.xml");
+    let junit = ["--only", "bare", "--junit", file.to_str().unwrap()];
+    project.tested(&junit, 0);
+    assert!(fs::read_to_string(&file).unwrap().contains("failures=\"0\""));
+    let broken = fs::read_to_string(project.dir.join("shef_accel.sv")).unwrap();
+    fs::write(project.dir.join("shef_accel.sv"), format!("{broken}\nmodule;")).unwrap();
+    let refused = project.run(&junit);
+    assert_eq!(refused.status.code(), Some(5));
+    assert!(!file.exists(), "an old file looks like a result of this run");
+    fs::write(project.dir.join("shef_accel.sv"), &broken).unwrap();
+    let model = project.dir.join("model.py");
+    let before = fs::read(&model).unwrap();
+    let refused = project.run(&["--only", "bare", "--junit", model.to_str().unwrap()]);
+    assert_eq!((refused.status.code(), error_code(&refused).as_str()), (Some(5), "SHEF-CLI-026"));
+    assert_eq!(fs::read(&model).unwrap(), before);
+}
+
 #[test]
 fn broken_rules_are_found_by_name() {
     let clocked = "

@@ -288,7 +288,8 @@ impl CoreSim {
     /// Resets the accelerator of `shef_bare_top` as a Shield does between sessions: with `clear_i`
     /// until `cleared_o`. Whether it rises within `limit` cycles.
     pub fn clear_accelerator(&mut self, limit: u64) -> bool {
-        let [Some(clear), Some(cleared)] = ["clear", "seenr_cleared"].map(|name| self.sim.find(name))
+        let [Some(clear), Some(cleared)] =
+            ["clear", "seenr_cleared"].map(|name| self.sim.find(name))
         else {
             return false;
         };

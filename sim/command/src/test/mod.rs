@@ -22,8 +22,9 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use shef_card::{Design, RtlOptions};
+use shef_console::file::{self, Outputs};
 use shef_console::output::count;
-use shef_console::{CliError, Exit, Output, file, hex, shell};
+use shef_console::{CliError, Exit, Output, hex, shell};
 use shef_flags::WaveArgs;
 use shef_project::Jobs;
 
@@ -119,16 +120,43 @@ fn verdict(report: &Report) -> Result<(), CliError> {
     Err(TestError::Failed { failed, all, names }.into())
 }
 
-/// Runs the tests once, and prints their results.
-fn test(output: &Output, args: &TestArgs) -> Result<Report, CliError> {
-    let begin = Instant::now();
-    let design = Design::project(&args.dir).map_err(shef_lab::probe::card)?;
-    let jobs = Jobs::read(&args.dir, design.config()).map_err(shef_lab::probe::card)?;
+/// The project, whose files are inputs of the command.
+fn project(dir: &Path) -> Result<(Design, Jobs), CliError> {
+    let design = Design::project(dir).map_err(shef_lab::probe::card)?;
     design.files().for_each(file::is_input);
+    let jobs = Jobs::read(dir, design.config()).map_err(shef_lab::probe::card)?;
     for test in jobs.tests.values() {
         test.model.iter().for_each(|model| file::is_input(&model.file));
     }
-    let subjects = selected(&jobs, &design, args)?;
+    Ok((design, jobs))
+}
+
+/// Runs the tests once, prints their results and writes them to a file. If they do not run, that file
+/// is removed: it would show the results of an earlier run.
+fn test(output: &Output, args: &TestArgs) -> Result<Report, CliError> {
+    let read = project(&args.dir);
+    let mut outputs = Outputs::new([])?;
+    let junit = args.junit.as_deref().map(|path| outputs.file(path)).transpose()?;
+    let report = read.and_then(|(design, jobs)| tests(output, args, &design, &jobs));
+    let written = match (&report, junit) {
+        (Ok(report), Some(slot)) => outputs.fill(slot, report::junit(report)),
+        _ => Ok(()),
+    };
+    let placed = written.and_then(|()| outputs.place());
+    let report = report?;
+    placed?;
+    output.document(&report)?;
+    Ok(report)
+}
+
+fn tests(
+    output: &Output,
+    args: &TestArgs,
+    design: &Design,
+    jobs: &Jobs,
+) -> Result<Report, CliError> {
+    let begin = Instant::now();
+    let subjects = selected(jobs, design, args)?;
     output.line(format_args!(
         "{}, design {}",
         output.heading(design.name()),
@@ -144,7 +172,7 @@ fn test(output: &Output, args: &TestArgs) -> Result<Report, CliError> {
         );
         return Err(CliError::new("SHEF-CLI-001", what));
     }
-    let phases = plan.run(output, args, &design, &base)?;
+    let phases = plan.run(output, args, design, &base)?;
     let report = Report {
         project: design.name().to_owned(),
         design_digest: hex::encode(&design.digest()),
@@ -163,10 +191,6 @@ fn test(output: &Output, args: &TestArgs) -> Result<Report, CliError> {
         count(subjects.len() as u64, "test"),
         begin.elapsed().as_secs_f64()
     ))?;
-    output.document(&report)?;
-    if let Some(path) = &args.junit {
-        file::write(path, report::junit(&report))?;
-    }
     Ok(report)
 }
 
@@ -226,6 +250,8 @@ enum Event {
 /// The state of a phase while its seeds run.
 #[derive(Default)]
 struct Progress {
+    /// From the beginning of its first step to the end of its last one.
+    since: Option<Instant>,
     time: Duration,
     seeds: Vec<u64>,
     passed: Option<(u64, Passed)>,
@@ -382,7 +408,10 @@ impl<'p> Plan<'p> {
                 };
                 let seed = self.cases[step.case].seed;
                 let state = &mut progress[step.phase];
-                state.time += time;
+                let now = Instant::now();
+                let begin = now.checked_sub(time).unwrap_or(now);
+                let since = state.since.map_or(begin, |since| since.min(begin));
+                (state.since, state.time) = (Some(since), now - since);
                 state.seeds.extend(result.as_ref().map(|_| seed));
                 match result {
                     None => {}
@@ -439,7 +468,9 @@ impl<'p> Plan<'p> {
         let (seed, failure) = state.failed.map_or((None, None), |(seed, f)| (Some(seed), Some(f)));
         let replay = seed.map(|seed| {
             let dir = shell::word(dir);
-            format!("shef test {dir} -k {test} --seed {seed} --only {}", phase.name())
+            // A name may look like a flag.
+            let k = if test.starts_with('-') { "-k=" } else { "-k " };
+            format!("shef test {dir} {k}{test} --seed {seed} --only {}", phase.name())
         });
         PhaseReport {
             test: test.to_owned(),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -112,7 +113,8 @@ pub fn add(model: &Model, cases: &mut [Case<'_>]) -> Result<Result<(), Failure>,
         for out in &job.outputs {
             let found = results.regions.get(&out.region).map(|bytes| bytes.len() as u64);
             if found.is_some_and(|found| found != out.bytes) {
-                let what = format!("the model ended without all {} bytes of {}", out.bytes, out.region);
+                let what =
+                    format!("the model ended without all {} bytes of {}", out.bytes, out.region);
                 return Ok(Err(Failure::new(Kind::Model, what)));
             }
         }
@@ -169,7 +171,8 @@ fn call(
     let mut python = Command::new("python3");
     // -B: no cache in the user's folder.
     python.args(["-B", "-c", SCRIPT]).arg(&file).arg(&model.function).arg(list);
-    python.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // A group of its own, which ends with it.
+    python.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = interrupt::child(&mut python)
         .map_err(|e| missing(format!("python3 does not start: {e}")))?;
     let printed = Printed::of(child.stdout.take());
@@ -190,11 +193,7 @@ fn call(
         }
         std::thread::sleep(LOOK);
     };
-    if stopped.is_err() {
-        let _ = child.kill();
-        let _ = child.wait();
-    }
-    interrupt::forgets(child.id());
+    interrupt::ends_group(&mut child);
     let status = match stopped {
         Ok(status) => status,
         Err(what) => return Ok(Err(Failure::new(Kind::Model, what))),

@@ -26,7 +26,7 @@ pub struct PhaseReport {
     pub cycles: Option<u64>,
     /// Attacks of the first seed.
     pub attacks: Vec<Attacked>,
-    /// Processor time of all seeds.
+    /// Duration, in which other phases may have run as well.
     pub ms: u64,
     /// The seed that failed.
     pub seed: Option<u64>,

@@ -197,21 +197,25 @@ fn compare(one: &Seen, two: &Seen) -> Result<(), Failure> {
             return Err(differs("the job's end", &text(one), &text(other)));
         }
     }
+    same(&one.traced, &two.traced)?;
     let jobs = (one.job, two.job);
-    let (one, two) = (&one.traced, &two.traced);
-    if one != two {
-        let at = one.events.iter().zip(&two.events).position(|(one, other)| one != other);
-        let event = |traced: &Traced| match at.and_then(|at| traced.events.get(at)) {
-            Some(event) => event.to_string(),
-            None => format!("the last of {} accesses", traced.count),
-        };
-        return Err(differs("an access to memory or its interrupt", &event(one), &event(two)));
-    }
     if jobs.0 != jobs.1 {
         let [one, other] = [jobs.0, jobs.1].map(|cycles| format!("{cycles} cycles"));
         return Err(differs("the duration of its job", &one, &other));
     }
     Ok(())
+}
+
+fn same(one: &Traced, two: &Traced) -> Result<(), Failure> {
+    if one == two {
+        return Ok(());
+    }
+    let at = one.events.iter().zip(&two.events).position(|(one, other)| one != other);
+    let event = |traced: &Traced| match at.and_then(|at| traced.events.get(at)) {
+        Some(event) => event.to_string(),
+        None => format!("the last of {} events", traced.count),
+    };
+    Err(differs("an access to memory or the interrupt", &event(one), &event(two)))
 }
 
 /// The same without a Shield, where every register is read in a moment and the end of a job is seen in
@@ -253,10 +257,16 @@ mod unshielded {
         registers: Vec<Option<u32>>,
         /// Cycles of the second session's job, or why it does not end.
         job: Result<u64, Failure>,
+        traced: Traced,
         cycle: u64,
     }
 
-    fn sessions(mut card: Polled, case: &Case<'_>, first: Secret, starts: bool) -> Result<Seen, Failure> {
+    fn sessions(
+        mut card: Polled,
+        case: &Case<'_>,
+        first: Secret,
+        starts: bool,
+    ) -> Result<Seen, Failure> {
         let config = case.subject.config;
         let load = |card: &mut Polled, inputs: &[(String, Vec<u8>)]| {
             for region in config.regions() {
@@ -282,12 +292,15 @@ mod unshielded {
         card.0.next_session().map_err(super::card)?;
         let registers = (0..REGISTERS).step_by(4).map(|offset| card.read(offset).ok()).collect();
         load(&mut card, &case.inputs);
+        card.0.trace();
         let job = run(&mut card, case.subject, &case.writes()?);
-        Ok(Seen { registers, job, cycle: Target::cycles(&card) })
+        let traced = card.0.traced();
+        Ok(Seen { registers, job, traced, cycle: Target::cycles(&card) })
     }
 
     fn differ(one: &Seen, two: &Seen, case: &Case<'_>) -> Result<(), Failure> {
-        if let Some(at) = one.registers.iter().zip(&two.registers).position(|(one, two)| one != two) {
+        if let Some(at) = one.registers.iter().zip(&two.registers).position(|(one, two)| one != two)
+        {
             let text = |seen: &Seen| match seen.registers[at] {
                 Some(value) => format!("{value:#x}"),
                 None => "refused".to_owned(),
@@ -295,6 +308,7 @@ mod unshielded {
             let name = case.subject.registers.name(4 * at as u32);
             return Err(differs(&format!("register {name} at the start"), &text(one), &text(two)));
         }
+        same(&one.traced, &two.traced)?;
         match (&one.job, &two.job) {
             (Ok(one), Ok(two)) if one == two => Ok(()),
             // The phase without a Shield reports it.
@@ -324,7 +338,8 @@ mod unshielded {
         for (starts, secrets) in pairs {
             let mut before: Option<Seen> = None;
             for which in secrets {
-                let card = BareCard::new(design, &steady(base, case.seed), progress).map_err(super::card)?;
+                let card = BareCard::new(design, &steady(base, case.seed), progress)
+                    .map_err(super::card)?;
                 let secret = Secret::new(case, which, !starts || case.inputs.is_empty());
                 let seen = secret.and_then(|secret| sessions(Polled(card), case, secret, starts));
                 let seen = match seen {
