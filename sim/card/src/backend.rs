@@ -2,6 +2,7 @@
 //! RTL.
 
 use std::ops::Range;
+use std::sync::{Arc, Mutex};
 
 use shef_model::SparseMemory;
 use shef_rtl::check::{Checked, DoneRegister, ReportHook};
@@ -87,4 +88,20 @@ pub(crate) trait Backend {
     }
     /// Makes memory answer reads of these addresses with a bus error.
     fn fail_reads(&mut self, range: Range<u64>);
+    /// Passes what memory stores and answers through `tap`, in place of an earlier one.
+    fn tap_memory(&mut self, tap: SharedTap) {
+        let _ = tap;
+    }
 }
+
+/// A dishonest memory of a card around the RTL: it sees every beat that the Shield stores, and may
+/// change what it reads.
+pub trait MemoryTap: Send {
+    /// A beat is stored at a multiple of 64; the strobes have a bit for each byte.
+    fn stores(&mut self, addr: u64, data: &[u8; 64], strobes: u64);
+    /// A beat is read.
+    fn reads(&mut self, addr: u64, data: &mut [u8; 64]);
+}
+
+/// A tap that all memory ports share.
+pub(crate) type SharedTap = Arc<Mutex<dyn MemoryTap>>;

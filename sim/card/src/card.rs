@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 use sha2::{Digest, Sha256};
 use shef_device::{
@@ -20,7 +21,7 @@ use shef_rtl::progress::Progress;
 use shef_rtl::{Library, Traced};
 use zeroize::Zeroizing;
 
-use crate::backend::Backend;
+use crate::backend::{Backend, MemoryTap};
 use crate::host_port::HostPort;
 use crate::kernel::{BootFault, Firmware, KernelView, Mailbox, Native, Power};
 use crate::model::ModelBackend;
@@ -229,6 +230,12 @@ impl CardProbe {
     /// Memory answers reads of these addresses with a bus error until the card is reset.
     pub fn fail_reads(&self, range: Range<u64>) {
         self.backend.borrow_mut().fail_reads(range);
+    }
+
+    /// Passes what card memory stores and answers through `tap`, in place of an earlier one. The
+    /// functional model has none.
+    pub fn tap_memory(&self, tap: Arc<Mutex<dyn MemoryTap>>) {
+        self.backend.borrow_mut().tap_memory(tap);
     }
 
     /// Turns the protocol checker of the accelerator's ports on. With the status register of a job,

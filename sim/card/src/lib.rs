@@ -19,6 +19,7 @@ mod platform;
 mod rtl;
 mod serve;
 
+pub use backend::MemoryTap;
 pub use card::{Blank, Card, CardOptions, CardProbe, Engine, MEMORY_BYTES};
 pub use control::{Control, Identity};
 pub use error::CardError;

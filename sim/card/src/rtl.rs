@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use shef_device::{SimKernel, SimParameters, WaveScope};
 use shef_model::SparseMemory;
@@ -17,7 +17,7 @@ use shef_rtl::{
     build_with, kernel_spec,
 };
 
-use crate::backend::{Backend, StuckHook};
+use crate::backend::{Backend, SharedTap, StuckHook};
 use crate::host_port::{HostPort, Interrupts};
 use crate::{CardError, Design};
 
@@ -400,6 +400,18 @@ impl Backend for RtlBackend {
     fn fail_reads(&mut self, range: Range<u64>) {
         for memory in self.core.axi_memories() {
             memory.error_ranges.push(range.clone());
+        }
+    }
+
+    fn tap_memory(&mut self, tap: SharedTap) {
+        for memory in self.core.axi_memories() {
+            let [reads, stores] = [(); 2].map(|()| Arc::clone(&tap));
+            memory.on_read(move |addr, data| {
+                reads.lock().unwrap_or_else(PoisonError::into_inner).reads(addr, data);
+            });
+            memory.on_write(move |addr, data, strobes| {
+                stores.lock().unwrap_or_else(PoisonError::into_inner).stores(addr, data, *strobes);
+            });
         }
     }
 }

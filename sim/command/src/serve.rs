@@ -166,7 +166,7 @@ impl ServeArgs {
             }
         };
         if let Some(wave) = &self.waves.wave {
-            Outputs::new([])?.file(wave)?;
+            Outputs::new([])?.elsewhere(wave)?;
         }
         let design = match &self.project {
             Some(folder) => Design::project(folder),

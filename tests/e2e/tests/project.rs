@@ -282,30 +282,52 @@ mod long {
         session.close().unwrap();
     }
 
-    /// The file of waves is complete when the program that opened the URI has dropped its host.
+    /// A file of waves is complete when the program that opened the URI has dropped its host, and after
+    /// an interrupt of a card that is served.
     #[test]
     #[ignore = "long: a Shield with waves is built"]
-    fn waves_of_a_uri_are_complete() {
+    fn waves_are_complete_when_the_card_has_ended() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("card.fst");
         let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shell-rtl/accel/hotp");
+        // Blocks of a kind and a length; the hierarchy is written last, and the header complete.
+        let complete = |from: u64| {
+            let bytes = fs::read(&file).unwrap();
+            let (mut at, mut kinds) = (0, Vec::new());
+            while at < bytes.len() {
+                kinds.push(bytes[at]);
+                let length = bytes[at + 1..at + 9].try_into().unwrap();
+                at += 1 + u64::from_be_bytes(length) as usize;
+            }
+            assert!(at == bytes.len() && kinds[0] == 0 && kinds.contains(&6), "{kinds:?}");
+            assert_eq!(bytes[9..17], (2 * from).to_be_bytes(), "half cycles");
+            fs::remove_file(&file).unwrap();
+        };
         let uri = format!(
             "sim:rtl?project={}&kernel=native&wave={}&wave-scope=accel&wave-from=10",
             project.display(),
             file.display()
         );
         drop(shef::open(&uri.parse().unwrap()).unwrap_or_else(|e| panic!("{e}")));
-        // Blocks of a kind and a length; the hierarchy is written last, and the header complete.
-        let bytes = fs::read(&file).unwrap();
-        let (mut at, mut kinds) = (0, Vec::new());
-        while at < bytes.len() {
-            kinds.push(bytes[at]);
-            let length = bytes[at + 1..at + 9].try_into().unwrap();
-            at += 1 + u64::from_be_bytes(length) as usize;
+        complete(10);
+        for signal in ["-INT", "-TERM"] {
+            let mut command = std::process::Command::new(shef_e2e::shef_program());
+            command.args(["sim", "serve", "--kernel", "native", "--wave-scope", "accel"]);
+            command.args(["--wave-from", "20", "--wave"]).arg(&file);
+            command.arg("--project").arg(&project).arg("--socket").arg(dir.path().join("card"));
+            let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+            let mut ready = String::new();
+            let out = child.stdout.take().unwrap();
+            std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut ready).unwrap();
+            let mut control = Control::open(&Control::path_of(&dir.path().join("card"))).unwrap();
+            while control.cycles().unwrap().0.unwrap() < 100 {
+                std::thread::yield_now();
+            }
+            let interrupt = [signal, &child.id().to_string()];
+            assert!(std::process::Command::new("kill").args(interrupt).status().unwrap().success());
+            assert!(child.wait().unwrap().success(), "{signal}");
+            complete(20);
         }
-        assert_eq!(at, bytes.len());
-        assert!(kinds[0] == 0 && kinds.contains(&6), "{kinds:?}");
-        assert_eq!(bytes[9..17], 20_u64.to_be_bytes(), "half cycles");
     }
 
     /// Every register of the design begins with random contents, also the Shield's.

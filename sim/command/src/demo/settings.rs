@@ -142,8 +142,7 @@ pub fn settings(args: &DemoArgs) -> Result<Settings, CliError> {
         None => (Dataset::parse(DIGITS, "the digits of this program")?, false),
     };
     if let Some(wave) = &args.wave {
-        // It is writable, and no input.
-        Outputs::new([])?.file(wave)?;
+        Outputs::new([])?.elsewhere(wave)?;
     }
     let (train, query) = data.split(args.train)?;
     let expect = (!own && args.train == TRAIN).then_some(DIGITS_RIGHT);

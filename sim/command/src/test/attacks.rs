@@ -1,12 +1,15 @@
 //! Attacks of a dishonest host on a project's regions: neither the accelerator nor the owner accepts
 //! data that it changed in card memory.
 
+use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 use shef::{Host, Keyed, SdkError, Session};
+use shef_card::MemoryTap;
 use shef_console::CliError;
-use shef_proto::config::{Region, TAG_LEN};
+use shef_proto::config::{Mode, Region, TAG_LEN};
 use shef_seal::OpenPolicy;
 
 use super::case::Case;
@@ -21,7 +24,8 @@ pub struct Attacked {
     pub attack: &'static str,
     /// The region.
     pub region: String,
-    /// Code of the refusal; none if the accelerator did not read what was changed.
+    /// Code of the refusal; none if the accelerator did not read what was changed, or memory had nothing
+    /// to change.
     pub code: Option<String>,
 }
 
@@ -56,6 +60,63 @@ const OUTPUTS: [(Output, &str); 4] = [
     (Output::OldEpoch, "old-result-replayed"),
 ];
 
+/// A change of a scratch region on the way from card memory, in every read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scratch {
+    FlipData,
+    FlipTag,
+    /// All bytes are those that were stored first.
+    Old,
+}
+
+const SCRATCHES: [(Scratch, &str); 3] = [
+    (Scratch::FlipData, "scratch-bit-flip"),
+    (Scratch::FlipTag, "scratch-tag-bit-flip"),
+    (Scratch::Old, "old-scratch-replayed"),
+];
+
+/// Card memory that changes a scratch region.
+struct Dishonest {
+    how: Scratch,
+    data: Range<u64>,
+    tags: Range<u64>,
+    nodes: Range<u64>,
+    /// Of a beat of 64 bytes, the bytes that were stored first, and which of them were stored.
+    first: HashMap<u64, ([u8; 64], u64)>,
+    /// Whether a beat was changed.
+    changed: bool,
+}
+
+impl MemoryTap for Dishonest {
+    fn stores(&mut self, addr: u64, data: &[u8; 64], strobes: u64) {
+        if [&self.data, &self.tags, &self.nodes].iter().all(|range| !range.contains(&addr)) {
+            return;
+        }
+        let (first, stored) = self.first.entry(addr).or_insert(([0; 64], 0));
+        for at in (0..64).filter(|at| (strobes & !*stored) >> at & 1 == 1) {
+            first[at] = data[at];
+        }
+        *stored |= strobes;
+    }
+
+    fn reads(&mut self, addr: u64, data: &mut [u8; 64]) {
+        let before = *data;
+        match (self.how, self.first.get(&addr)) {
+            // What the Shield has not stored it does not expect there.
+            (_, None) => {}
+            (Scratch::FlipData, Some(_)) if self.data.contains(&addr) => data[32] ^= 0x10,
+            (Scratch::FlipTag, Some(_)) if self.tags.contains(&addr) => {
+                data.iter_mut().step_by(TAG_LEN as usize).for_each(|byte| *byte ^= 1);
+            }
+            (Scratch::Old, Some((first, stored))) => {
+                (0..64).filter(|at| stored >> at & 1 == 1).for_each(|at| data[at] = first[at]);
+            }
+            _ => {}
+        }
+        self.changed |= *data != before;
+    }
+}
+
 /// Runs every attack on the regions of a job.
 ///
 /// # Errors
@@ -78,6 +139,14 @@ pub fn all(rig: &mut Rig, case: &Case<'_>) -> Result<Vec<Attacked>, Failure> {
     }
     for output in &case.subject.job.outputs {
         done.extend(on_output(rig, case, &region(&output.region)?, output.bytes as usize)?);
+    }
+    let scratch = |region: &&Region| matches!(region.mode, Mode::Counted | Mode::Tree);
+    for region in case.subject.config.regions().iter().filter(scratch) {
+        for (how, attack) in SCRATCHES {
+            let code =
+                on_scratch(rig, case, region, how).map_err(|f| named(f, attack, &region.name))?;
+            done.push(Attacked { attack, region: region.name.clone(), code });
+        }
     }
     Ok(done)
 }
@@ -178,6 +247,41 @@ fn on_input(
         (Err(failure), 1..) => Ok(failure.code),
         (Err(failure), 0) => Err(failure),
         (Ok((results, _)), 0) => case.compare(&results).map(|()| None),
+    }
+}
+
+/// Changes a scratch region whenever the Shield reads it. Returns the code of the refusal, unless the
+/// accelerator received only right words: its results are right then.
+fn on_scratch(
+    rig: &mut Rig,
+    case: &Case<'_>,
+    region: &Region,
+    how: Scratch,
+) -> Result<Option<String>, Failure> {
+    let (mut session, card) = begin(rig, case)?;
+    let range = |base: u64, size: u64| base..base + size;
+    let memory = Arc::new(Mutex::new(Dishonest {
+        how,
+        data: range(region.base, region.size),
+        tags: range(region.tag_base, region.tag_size()),
+        nodes: range(region.node_base.unwrap_or_default(), region.node_size()),
+        first: HashMap::new(),
+        changed: false,
+    }));
+    card.tap_memory(Arc::clone(&memory) as Arc<Mutex<dyn MemoryTap>>);
+    let ran = Shielded { session: &mut session, card }.job(case, &case.writes()?);
+    let closed = session.abort()?;
+    let changed = memory.lock().unwrap_or_else(PoisonError::into_inner).changed;
+    match (ran, closed.last.faults) {
+        (Ok((results, _)), 0) => match case.compare(&results) {
+            Err(failure) if changed => {
+                Err(tampered(format!("a changed word reached the results: {}", failure.message)))
+            }
+            compared => compared.map(|()| None),
+        },
+        (Ok(_), 1..) => Err(tampered("the results opened")),
+        (Err(failure), 1..) => Ok(failure.code),
+        (Err(failure), 0) => Err(failure),
     }
 }
 
