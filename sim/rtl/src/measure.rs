@@ -155,15 +155,21 @@ enum Reading {
     Accepted(u64, Counts),
 }
 
+/// A memory port of a copy.
+struct CopiedPort {
+    /// Bits of `flags`, and the inputs that receive them.
+    inputs: [(u32, Port); 6],
+    /// `flags`, AR and AW.
+    outputs: [Port; 3],
+}
+
 /// A copy of the accelerator.
 struct Copy {
     sim: Sim,
     /// Signals of the design, and the inputs that receive them.
     wires: Vec<(Port, Port)>,
-    /// Of each memory port, of `flags` the bits and the inputs that receive them; and its outputs:
-    /// `flags`, AR, AW.
-    ports: Vec<([(u32, Port); 6], [Port; 3])>,
-    /// The same of the registers, without reads.
+    ports: Vec<CopiedPort>,
+    /// Bits of the registers' `flags`, and the inputs that receive them; without reads.
     registers: [(u32, Port); 4],
     /// `flags` of the registers.
     flags: Port,
@@ -205,7 +211,8 @@ impl Copy {
                 at(10, "rlast")?,
             ];
             let seen = |signal: &str| to(format!("seen{p}_{signal}"));
-            Ok((inputs, [seen("flags")?, seen("ar")?, seen("aw")?]))
+            let outputs = [seen("flags")?, seen("ar")?, seen("aw")?];
+            Ok(CopiedPort { inputs, outputs })
         };
         let ports = (0..ports).map(port).collect::<Result<Vec<_>>>()?;
         let input = |name: &str| sim.port(name);
@@ -329,9 +336,9 @@ impl Meter {
             for (from, to) in &copy.wires {
                 copy.sim.raw_mut(*to).copy_from_slice(sim.raw(*from));
             }
-            for ((inputs, _), port) in copy.ports.iter().zip(follow.memory()) {
+            for (copied, port) in copy.ports.iter().zip(follow.memory()) {
                 let flags = port.flags(sim);
-                for (bit, to) in inputs {
+                for (bit, to) in &copied.inputs {
                     copy.sim.set(*to, flags >> bit);
                 }
             }
@@ -384,16 +391,14 @@ impl Meter {
             if (copy.sim.get(copy.flags) ^ flags) & of_registers != 0 {
                 return differs("its registers");
             }
-            for ((_, [seen, ar, aw]), port) in copy.ports.iter().zip(follow.memory()) {
+            for (copied, port) in copy.ports.iter().zip(follow.memory()) {
+                let [seen, ar, aw] = copied.outputs;
                 let flags = port.flags(sim);
                 let [from_ar, from_aw] = port.requests();
                 let other = |valid: usize, copied: Port, from: Port| {
                     flags >> (2 * valid) & 1 == 1 && copy.sim.raw(copied) != sim.raw(from)
                 };
-                if copy.sim.get(*seen) != flags
-                    || other(AR, *ar, from_ar)
-                    || other(AW, *aw, from_aw)
-                {
+                if copy.sim.get(seen) != flags || other(AR, ar, from_ar) || other(AW, aw, from_aw) {
                     return differs(port.name());
                 }
             }

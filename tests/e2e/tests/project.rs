@@ -181,6 +181,53 @@ fn a_served_card_reports_broken_rules_as_they_come() {
     assert_eq!(printed.lines().filter(|line| line.starts_with(REPORT)).count(), 1, "{printed}");
 }
 
+/// Each write of the owner makes the accelerator request a FIXED burst.
+#[test]
+fn a_card_behind_an_agent_reports_broken_rules() {
+    shef_e2e::shef_program();
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("hotp");
+    fs::create_dir(&dir).unwrap();
+    let hotp = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shell-rtl/accel/hotp");
+    for file in ["shield.toml", "shef_accel.sv"] {
+        fs::copy(hotp.join(file), dir.join(file)).unwrap();
+    }
+    let requests = "assign acc_ar_valid_o = reg_awvalid_i;";
+    edit(&dir, "shef_accel.sv", "assign acc_ar_valid_o = 1'b0;", requests);
+    // The Security Kernel is the FPGA's.
+    let file = |name: &str| temp.path().join(name).display().to_string();
+    let (maker, project) = (file("maker"), dir.display().to_string());
+    let serve = ["--check", "--project", &project, "--manufacturer", &maker].map(str::to_owned);
+    let remote = Remote::start(temp.path(), &serve).unwrap_or_else(|e| panic!("{e}"));
+    let mut control = Control::open(&remote.control).unwrap();
+    let shef = |args: &[&str]| {
+        let mut command = std::process::Command::new(shef_e2e::shef_program());
+        command.args(args).env("SHEF_TLS_CA", &remote.tls.ca);
+        command.env("SHEF_TLS_CERT", &remote.tls.cert).env("SHEF_TLS_KEY", &remote.tls.key);
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let trust = shef(&["sim", "trust", "--manufacturer", &maker, "--out", &file("trust")]);
+    assert_eq!(trust.0, Some(0), "{}", trust.1);
+    let [anchors, reference, policy] =
+        ["anchors", "reference", "policy"].map(|name| file(&format!("trust/{name}.toml")));
+    let device = remote.uri.to_string();
+    let mut run = vec!["run", &project, "--device", &device, "--anchors", &anchors];
+    run.extend(["--reference", &reference, "--policy", &policy]);
+    let key: Vec<String> = (0..8).map(|word| format!("{:#x}=7", 4 * word)).collect();
+    run.extend(key.iter().flat_map(|word| ["--reg", word]));
+    run.extend(["--reg", "0x20=0", "--reg", "0x24=1", "--start", "0x28=1", "--done", "0x2c:1=1"]);
+    assert_eq!(control.checked().unwrap().reports, [], "nothing is written yet");
+    // The Shield refuses the requests, and the owner no result with refusals.
+    let (status, printed) = shef(&run);
+    assert_eq!(status, Some(1), "{printed}");
+    assert!(printed.contains("SHEF-SDK-010"), "{printed}");
+    let reports = control.checked().unwrap().reports;
+    assert_eq!(reports.len(), 11, "one for each write: {reports:?}");
+    let fixed = |report: &Report| report.rule == "SHEF_ERRM_BURST" && report.port == "port 0";
+    assert!(reports.iter().all(fixed), "{reports:?}");
+}
+
 /// An accelerator without card memory, with the vectors of RFC 6238 for SHA-256.
 #[test]
 fn one_time_codes_come_over_the_register_channel_alone() {

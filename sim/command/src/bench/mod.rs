@@ -1,11 +1,12 @@
 //! `shef bench`: the cycles of a job at the accelerator, without a Shield and behind it, at several
 //! latencies of the memory.
+#![allow(clippy::duplicate_mod, reason = "a bench runs a job as a test does")]
 
 mod error;
 mod hint;
 mod report;
 
-// A bench runs a job as a test does; each test also has parts of its own.
+// Those of `shef test`.
 #[path = "../test/case.rs"]
 mod case;
 #[path = "../test/drive.rs"]
