@@ -6,6 +6,7 @@
 
 mod bench;
 mod demo;
+mod job;
 mod list;
 mod makers;
 mod new;

@@ -1,7 +1,5 @@
 //! Errors of `shef bench`.
 
-pub use crate::test::TestError;
-
 shef_proto::coded! {
     /// Why a job was not measured.
     #[derive(Debug, thiserror::Error)]

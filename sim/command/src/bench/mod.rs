@@ -1,24 +1,9 @@
 //! `shef bench`: the cycles of a job at the accelerator, without a Shield and behind it, at several
 //! latencies of the memory.
-#![allow(clippy::duplicate_mod, reason = "a bench runs a job as a test does")]
 
 mod error;
 mod hint;
 mod report;
-
-// Those of `shef test`.
-#[path = "../test/case.rs"]
-mod case;
-#[path = "../test/drive.rs"]
-mod drive;
-#[expect(dead_code, reason = "of tests alone")]
-#[path = "../test/failure.rs"]
-mod failure;
-#[path = "../test/python.rs"]
-mod python;
-#[expect(dead_code, reason = "of tests alone")]
-#[path = "../test/rig.rs"]
-mod rig;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -30,12 +15,13 @@ use shef_console::{CliError, Output, file, hex};
 use shef_lab::probe::card;
 use shef_project::{Job, Jobs, Test};
 
-use case::{Case, Results, Subject};
-use drive::{Shielded, obeys};
+use crate::job::case::{Case, Results, Subject};
+use crate::job::drive::{self, Shielded, obeys};
+use crate::job::failure::Failure;
+use crate::job::python;
+use crate::job::rig::Rig;
 pub use error::BenchError;
-use failure::Failure;
 use report::{HEADS, Pair, Report, Run};
-use rig::Rig;
 
 /// Latencies of the memory, in cycles, without `--latency`.
 const LATENCIES: [u64; 4] = [10, 40, 100, 200];

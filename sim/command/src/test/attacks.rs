@@ -12,10 +12,10 @@ use shef_console::CliError;
 use shef_proto::config::{Mode, Region, TAG_LEN};
 use shef_seal::OpenPolicy;
 
-use super::case::Case;
-use super::drive::Shielded;
-use super::failure::{Failure, Kind};
-use super::rig::Rig;
+use crate::job::case::Case;
+use crate::job::drive::Shielded;
+use crate::job::failure::{Failure, Kind};
+use crate::job::rig::Rig;
 
 /// An attack that was refused.
 #[derive(Debug, Clone, Serialize)]

@@ -2,16 +2,11 @@
 //! attack, and after another session.
 
 mod attacks;
-mod case;
-mod drive;
 mod error;
-mod failure;
 mod outcome;
 mod phases;
-mod python;
 mod report;
 mod residue;
-mod rig;
 mod schedule;
 mod watch;
 mod waves;
@@ -28,9 +23,11 @@ use shef_console::{CliError, Exit, Output, hex, shell};
 use shef_flags::WaveArgs;
 use shef_project::Jobs;
 
-use case::{Case, Subject};
+use crate::job::case::{Case, Subject};
+use crate::job::failure::Failure;
+use crate::job::python;
+
 pub use error::TestError;
-use failure::Failure;
 use outcome::Passed;
 use phases::Phase;
 use report::{PhaseReport, Report};

@@ -5,12 +5,12 @@ use shef_card::{BareCard, Design, RtlOptions};
 use shef_console::CliError;
 use shef_lab::probe::card;
 
-use super::case::{Case, Results};
-use super::drive::{self, Shielded, obeys};
-use super::failure::Failure;
 use super::outcome::Passed;
-use super::rig::{self, Rig, timing};
 use super::{attacks, residue};
+use crate::job::case::{Case, Results};
+use crate::job::drive::{self, Shielded, obeys};
+use crate::job::failure::Failure;
+use crate::job::rig::{self, Rig, timing};
 
 /// A phase of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::attacks::Attacked;
-use super::failure::Failure;
 use super::phases::Phase;
 use super::waves::Kept;
+use crate::job::failure::Failure;
 
 /// A phase of a test, with all its seeds.
 #[derive(Debug, Serialize)]

@@ -7,11 +7,11 @@ use shef_lab::probe::card;
 use shef_project::Value;
 use shef_proto::config::Mode;
 
-use super::case::{Case, Results};
-use super::drive::{Shielded, Target};
-use super::failure::{Failure, Kind};
 use super::outcome::Passed;
-use super::rig::{Rig, steady};
+use crate::job::case::{Case, Results};
+use crate::job::drive::{Shielded, Target};
+use crate::job::failure::{Failure, Kind};
+use crate::job::rig::{Rig, steady};
 
 /// Changes the seed of a case to that of another secret.
 const OTHER: u64 = 0x5ec2_e7da_7a00_0001;
@@ -224,8 +224,8 @@ mod unshielded {
     use shef_card::BareCard;
     use shef_card::progress::Progress;
 
-    use super::super::drive::{Target, run};
     use super::*;
+    use crate::job::drive::{Target, run};
 
     /// An accelerator that is polled as often as its registers answer.
     struct Polled(BareCard);

@@ -8,8 +8,8 @@ use shef_console::file::Outputs;
 use shef_console::{CliError, hex};
 use shef_flags::WaveArgs;
 
-use super::case::Case;
 use super::phases::{self, Phase};
+use crate::job::case::Case;
 
 /// Cycles before a failure that are kept.
 const CYCLES: u64 = 10_000;

@@ -7,8 +7,8 @@ use shef_console::{CliError, file};
 use shef_project::{Data, Expect, Job, Registers, Test};
 use shef_proto::config::Config;
 
-use super::error::TestError;
 use super::failure::{Difference, Failure, Kind};
+use crate::test::TestError;
 
 /// What a job produced.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -14,8 +14,8 @@ use shef_console::{CliError, interrupt};
 use shef_project::{Job, Model};
 
 use super::case::{Case, Results};
-use super::error::TestError;
 use super::failure::{Failure, Kind};
+use crate::test::TestError;
 
 /// The program that calls a model.
 const SCRIPT: &str = include_str!("model.py");
