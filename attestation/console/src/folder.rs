@@ -20,8 +20,13 @@ pub fn is_ours(
     ours: impl Fn(&str) -> bool,
 ) -> Result<(), CliError> {
     let refused = |what: String| {
-        let message =
-            format!("this command did not create the folder {}: it holds {what}", dir.display());
+        let message = match marks {
+            // The command takes no folder of an earlier run.
+            [] => format!("expected a new or empty folder, {} holds {what}", dir.display()),
+            _ => {
+                format!("this command did not create the folder {}: it holds {what}", dir.display())
+            }
+        };
         Err(CliError::new("SHEF-CLI-027", message))
     };
     let mut left = vec![String::new()];

@@ -40,7 +40,10 @@ pub fn is_there() -> bool {
 /// SHEF-DEV-017.
 pub fn becomes(globals: &[OsString], command: Option<&str>, rest: Rest) -> Result<Exit, CliError> {
     let program = shef::simulator_program();
-    let error = Command::new(&program).args(globals).args(command).args(rest.args).exec();
+    // Its help shows the command that the user typed.
+    let name = if command.is_some() { "shef" } else { "shef sim" };
+    let mut other = Command::new(&program);
+    let error = other.arg0(name).args(globals).args(command).args(rest.args).exec();
     Err(missing(&program, &error))
 }
 

@@ -419,7 +419,8 @@ fn a_model_is_limited_and_its_errors_are_shown() {
         ("    raise ValueError('no sums today')", "ValueError: no sums today"),
         ("    return {'out': inputs['in'][:7]}", "the result out has 7 bytes, expected 16384"),
         ("    return {'in': inputs['in']}", "'in' is no result of the job: expected out, status"),
-        ("    import sys; sys.exit(0)", "without results"),
+        ("    import sys; sys.exit(0)", "the model failed: SystemExit: 0"),
+        ("    import os; os._exit(0)", "without results"),
     ] {
         let project = Project::new("stream");
         project.change("shef.toml", "read = [\"status\"]", "read = [\"status\"]\nseconds = 2");

@@ -29,10 +29,13 @@ impl<'o> Steps<'o> {
     /// minutes.
     pub fn progress(&self) -> Box<dyn FnMut(&str) + Send> {
         let (spinner, note) = (Arc::clone(&self.spinner), self.output.notes());
+        let mut last = String::new();
         Box::new(move |text| {
             spinner.message(text);
-            if !spinner.is_shown() {
+            // A card that works says so again and again.
+            if !spinner.is_shown() && last != text {
                 note(text);
+                text.clone_into(&mut last);
             }
         })
     }

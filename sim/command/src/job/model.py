@@ -25,6 +25,9 @@ def refuse(what):
 
 
 def main():
+    # NumPy of `cargo xtask setup`, if there is no other.
+    if "SHEF_NUMPY" in os.environ:
+        sys.path.append(os.environ["SHEF_NUMPY"])
     try:
         import numpy as np
     except ImportError as error:

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -51,6 +51,9 @@ struct Request {
 pub fn add(model: &Model, cases: &mut [Case<'_>]) -> Result<Result<(), Failure>, CliError> {
     let Some(Case { subject, .. }) = cases.first() else { return Ok(Ok(())) };
     let (subject, folder) = (*subject, TempFolder::new()?);
+    if let Err(error) = std::fs::metadata(&model.file) {
+        return Err(CliError::read_file(&model.file, &error));
+    }
     let job = subject.job;
     let write = |path: &Path, bytes: &[u8]| {
         std::fs::write(path, bytes).map_err(|e| CliError::write_file(path, &e))
@@ -158,6 +161,18 @@ impl Printed {
     }
 }
 
+/// The folder of the NumPy that `cargo xtask setup` fetched, if there is one.
+fn numpy_of_setup() -> Option<PathBuf> {
+    let tools = std::fs::read_dir(shef_card::repository().join("target/tools")).ok()?;
+    let is_numpy = |path: &PathBuf| {
+        path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("numpy-"))
+    };
+    tools
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| is_numpy(path) && path.is_dir())
+        .max()
+}
+
 /// Runs the script.
 fn call(
     model: &Model,
@@ -171,6 +186,9 @@ fn call(
     let mut python = Command::new("python3");
     // -B: no cache in the user's folder.
     python.args(["-B", "-c", SCRIPT]).arg(&file).arg(&model.function).arg(list);
+    if let Some(numpy) = numpy_of_setup() {
+        python.env("SHEF_NUMPY", numpy);
+    }
     // A group of its own, which ends with it.
     python.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = interrupt::child(&mut python)

@@ -33,8 +33,8 @@ shef_proto::coded! {
             /// What is missing.
             what: String,
         } = "SHEF-TST-003": "Python or NumPy is missing",
-            "`python3` on PATH must import numpy: apt-get install python3-numpy, or python3 -m pip install numpy; tests with `expect` only need \
-             neither",
+            "`python3` on PATH must import numpy: `cargo xtask setup` in the checkout fetches it, or apt-get install python3-numpy; tests with `expect` \
+             only need neither",
         /// The data of a test do not fit.
         #[error("test {test}: {}: {what}", file.display())]
         Data {

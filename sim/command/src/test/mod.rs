@@ -48,8 +48,8 @@ pub struct TestArgs {
     #[arg(short = 'k', value_name = "FILTER")]
     filter: Option<String>,
     /// Phases run side by side; by default one for each processor
-    #[arg(short, long, value_name = "N")]
-    jobs: Option<usize>,
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
     /// The first seed; without --seeds, the only one
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
@@ -367,7 +367,7 @@ impl<'p> Plan<'p> {
         base: &RtlOptions,
     ) -> Result<Vec<PhaseReport>, CliError> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let workers = args.jobs.unwrap_or(processors).max(1);
+        let workers = args.jobs.map_or(processors, usize::from);
         let schedule = self.schedule(args.no_fail_fast);
         let mut progress: Vec<Progress> = Vec::new();
         progress.resize_with(self.phases.len(), Progress::default);
