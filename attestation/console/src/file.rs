@@ -153,6 +153,8 @@ struct Prepared {
     file: Staged,
     replaces: bool,
     filled: bool,
+    /// Another program writes it.
+    elsewhere: bool,
 }
 
 impl Prepared {
@@ -197,6 +199,18 @@ impl Outputs {
         self.add(path, false, Staged::new_secret)
     }
 
+    /// A file that another program writes or replaces before [`Outputs::place`], such as the waves
+    /// of a simulated card. Of the inputs, those count that are registered by now: the file of an
+    /// earlier run may be in a folder of inputs.
+    ///
+    /// # Errors
+    /// As [`Outputs::file`].
+    pub fn elsewhere(&mut self, path: &Path) -> Result<(), CliError> {
+        let Slot(number) = self.add(path, false, Staged::replacing)?;
+        self.files[number].elsewhere = true;
+        Ok(())
+    }
+
     fn add(
         &mut self,
         path: &Path,
@@ -210,7 +224,14 @@ impl Outputs {
                 &format!("is the same file as {}, another output", other.path.display()),
             ));
         }
-        self.files.push(Prepared { path: path.to_owned(), file, replaces, filled: false });
+        let path_text = path.to_owned();
+        self.files.push(Prepared {
+            path: path_text,
+            file,
+            replaces,
+            filled: false,
+            elsewhere: false,
+        });
         self.check()?;
         if self.files.last().is_some_and(|last| last.file.is_private()) {
             let message = format!(
@@ -226,7 +247,8 @@ impl Outputs {
     /// Checks that no output is an input.
     fn check(&self) -> Result<(), CliError> {
         let inputs = INPUTS.lock().unwrap_or_else(PoisonError::into_inner);
-        for Prepared { path, file, .. } in self.files.iter().filter(|one| !one.file.is_direct()) {
+        let checked = self.files.iter().filter(|one| !one.file.is_direct() && !one.elsewhere);
+        for Prepared { path, file, .. } in checked {
             if let Some((input, _)) = inputs.iter().find(|(_, id)| file.is(Some(*id))) {
                 return Err(clash(
                     path,
@@ -372,6 +394,33 @@ mod tests {
         assert_eq!(std::fs::read(&new).unwrap(), b"evidence");
         assert_eq!(std::fs::read(&other).unwrap(), b"theirs");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_file_of_another_program_is_no_input_no_other_output_and_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let [input, wave, out] = ["input", "wave", "out"].map(|name| dir.path().join(name));
+        std::fs::write(&input, "input").unwrap();
+        read(&input, 100).unwrap();
+        // Files of other tests do not get its inode.
+        let _open = std::os::fd::IntoRawFd::into_raw_fd(std::fs::File::open(&input).unwrap());
+        let outputs = || Outputs::new([]).unwrap();
+        assert_eq!(outputs().elsewhere(&input).unwrap_err().code, "SHEF-CLI-026");
+        // A file that is missing, and that of an earlier run.
+        for _ in 0..2 {
+            let mut both = outputs();
+            both.elsewhere(&wave).unwrap();
+            assert_eq!(both.file(&wave).unwrap_err().code, "SHEF-CLI-026");
+            drop(both);
+            let mut outputs = outputs();
+            outputs.elsewhere(&wave).unwrap();
+            let slot = outputs.file(&out).unwrap();
+            std::fs::write(&wave, "waves").unwrap();
+            outputs.fill(slot, "result").unwrap();
+            outputs.place().unwrap();
+            assert_eq!(std::fs::read(&wave).unwrap(), b"waves");
+            assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 3, "no part stays");
+        }
     }
 
     /// An interrupt takes this lock and removes what is registered.
