@@ -208,8 +208,9 @@ impl Outputs {
         Ok(Slot(self.files.len() - 1))
     }
 
-    /// Checks a file that a library will write, as [`Outputs::file`] does. It is not an output of the
-    /// command, which decides what an interrupt does.
+    /// Checks a file that a library or another program will write, such as the waves of a simulated
+    /// card, as [`Outputs::file`] does, after all outputs. It is not an output of the command, which
+    /// decides what an interrupt does.
     ///
     /// # Errors
     /// As [`Outputs::file`].
@@ -393,6 +394,33 @@ mod tests {
         assert_eq!(std::fs::read(&new).unwrap(), b"evidence");
         assert_eq!(std::fs::read(&other).unwrap(), b"theirs");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_file_of_another_program_is_no_input_no_other_output_and_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let [input, wave, out] = ["input", "wave", "out"].map(|name| dir.path().join(name));
+        std::fs::write(&input, "input").unwrap();
+        read(&input, 100).unwrap();
+        // Files of other tests do not get its inode.
+        let _open = std::os::fd::IntoRawFd::into_raw_fd(std::fs::File::open(&input).unwrap());
+        let outputs = || Outputs::new([]).unwrap();
+        assert_eq!(outputs().elsewhere(&input).unwrap_err().code, "SHEF-CLI-026");
+        // A file that is missing, and that of an earlier run.
+        for _ in 0..2 {
+            let mut both = outputs();
+            both.file(&wave).unwrap();
+            assert_eq!(both.elsewhere(&wave).unwrap_err().code, "SHEF-CLI-026");
+            drop(both);
+            let mut outputs = outputs();
+            let slot = outputs.file(&out).unwrap();
+            outputs.elsewhere(&wave).unwrap();
+            std::fs::write(&wave, "waves").unwrap();
+            outputs.fill(slot, "result").unwrap();
+            outputs.place().unwrap();
+            assert_eq!(std::fs::read(&wave).unwrap(), b"waves");
+            assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 3, "no part stays");
+        }
     }
 
     /// An interrupt takes this lock and removes what is registered.

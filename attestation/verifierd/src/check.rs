@@ -4,6 +4,7 @@
 use crate::app::signer;
 use crate::appraiser::Collateral;
 use crate::config::{Config, Database};
+use crate::init;
 use crate::problem::Result;
 use crate::run::ends_soon;
 use crate::secrets::Kek;
@@ -26,6 +27,7 @@ pub struct Report {
 /// The first thing that would keep the service from starting.
 pub async fn check(config: &Config, now: i64) -> Result<Report> {
     tls::server(&config.tls, now)?;
+    init::authority_is_private(&config.file)?;
     let signer = signer(config)?;
     let kek = Kek::read(&config.kek)?;
     let mut report = Report::default();

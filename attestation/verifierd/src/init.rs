@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 use crate::auth::Identity;
 use crate::config::{Config, same_file};
 use crate::problem::{Kind, Result};
-use crate::secrets::{SystemEntropy, random};
+use crate::secrets::{SystemEntropy, open_private, private_text, random};
 use crate::tls;
 
 const CA_NAME: &str = "shef-verifierd CA";
@@ -81,10 +81,20 @@ fn owned(path: &Path) -> Result<String> {
         .map_err(|error| Kind::Material.because(format!("{}: {error}", path.display())))
 }
 
+/// Whether the key of the CA beside a configuration, if it is there, is closed to other users: with
+/// it they would be any client.
+///
+/// # Errors
+/// It cannot be opened, or is accessible to others.
+pub(crate) fn authority_is_private(config: &Path) -> Result<()> {
+    let key = files::folder(config).join("ca.key");
+    if is_there(&key) { open_private(&key).map(drop) } else { Ok(()) }
+}
+
 /// The CA in `folder`.
 fn authority(folder: &Path, now: i64) -> Result<Ca> {
     let key_file = folder.join("ca.key");
-    let (pem, root) = (owned(&key_file)?, owned(&folder.join("ca.pem"))?);
+    let (pem, root) = (private_text(&key_file)?, owned(&folder.join("ca.pem"))?);
     let key = KeyPair::from_pem(&pem).map_err(cannot)?;
     Ca::of_pair(CA_NAME, key, &root, now)
         .map_err(|what| Kind::Material.because(format!("{}: {what}", key_file.display())))

@@ -326,8 +326,9 @@ fn set_up(
     Ok(())
 }
 
-/// Writes the list of revoked client certificates, and waits until the running service applies it.
-/// Undecided if no service confirms it, or the configuration cannot be checked or fails the check.
+/// Writes the list of revoked client certificates, and waits until the running services apply it.
+/// Undecided if no service confirms it, or not every one, or if the configuration beside it cannot be
+/// checked or fails the check.
 fn revoke(
     output: &Output,
     dir: &Path,
@@ -343,14 +344,9 @@ fn revoke(
         output,
         "{shown} names {all} certificates, {added} of them new; it ends {end}, and then every client certificate is refused"
     );
-    if !init::is_there(&file) {
-        say!(output, "for the service's configuration: below [tls]");
-        say!(output, "    crls = [\"crl.pem\"]");
-        say!(output, "then SIGHUP, once; a service that names the list applies it within a second");
-        return Ok(Exit::Done);
-    }
-    let config = Config::read(&file);
-    if config.as_ref().is_ok_and(|config| !config.names_list(&list)) {
+    // The configuration may be elsewhere.
+    let config = init::is_there(&file).then(|| Config::read(&file));
+    if matches!(&config, Some(Ok(config)) if !config.names_list(&list)) {
         let text = format!(
             "{} does not name {shown}, so nothing is revoked; below [tls]: crls = [\"crl.pem\"], then SIGHUP",
             file.display()
@@ -359,24 +355,31 @@ fn revoke(
     }
     let mut exit = Exit::Done;
     match confirmed(dir, &list) {
-        Ok(()) => say!(output, "the running service applies it"),
+        Ok(1) => say!(output, "the running service applies it"),
+        Ok(services) => say!(output, "{services} running services apply it"),
         Err(why) => {
             exit = Exit::Undecided;
+            if config.is_none() {
+                say!(output, "for the service's configuration: below [tls]");
+                say!(output, "    crls = [\"crl.pem\"]");
+                say!(output, "then SIGHUP, once");
+            }
             output::warn(format!(
-                "no service has confirmed that it applies the list: {why}. Revoked clients are accepted until one does; a service applies the list when it starts, and a running one that names it within a second"
+                "it is not confirmed that every running service applies the list: {why}. A service that does not accepts revoked clients; a service applies the list when it starts, and a running one that names it within a second"
             ));
         }
     }
-    if let Err(problem) = config.and_then(|config| block(check::check(&config, now()))) {
+    let checked = config.map(|read| read.and_then(|config| block(check::check(&config, now()))));
+    if let Some(Err(problem)) = checked {
         exit = Exit::Undecided;
         output::warn(format!("a service does not start again with {}: {problem}", file.display()));
     }
     Ok(exit)
 }
 
-/// Waits until a running service applies a list of `dir` as it is now. The service runs as root, as
-/// this user, or as the owner of the folder.
-fn confirmed(dir: &Path, list: &Path) -> std::result::Result<(), String> {
+/// Waits until the running services apply a list of `dir` as it is now, and returns their number.
+/// They run as root, as this user, or as the owner of the folder.
+fn confirmed(dir: &Path, list: &Path) -> std::result::Result<usize, String> {
     use std::os::unix::fs::MetadataExt as _;
     let mut believed = vec![0, rustix::process::geteuid().as_raw()];
     believed.extend(std::fs::metadata(dir).map(|dir| dir.uid()));

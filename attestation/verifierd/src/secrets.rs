@@ -58,6 +58,23 @@ pub(crate) fn open_private(path: &Path) -> Result<std::fs::File> {
     })
 }
 
+/// Reads a text from a file with a secret.
+///
+/// # Errors
+/// Missing, not a regular file, another user's, accessible to others, or not UTF-8.
+pub(crate) fn private_text(path: &Path) -> Result<Zeroizing<String>> {
+    let cannot = |error: io::Error| Kind::Material.because(format!("{}: {error}", path.display()));
+    let bytes = files::contents(&open_private(path)?).map_err(cannot)?;
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Zeroizing::new(text)),
+        Err(error) => {
+            let what = error.utf8_error();
+            drop(Zeroizing::new(error.into_bytes()));
+            Err(cannot(io::Error::new(io::ErrorKind::InvalidData, what)))
+        }
+    }
+}
+
 /// Reads 32 bytes in hexadecimal from a file with a secret.
 ///
 /// # Errors

@@ -404,7 +404,7 @@ fn a_lost_list_is_not_begun_anew_however_the_configuration_names_it() {
         dir.configure(|_| text.replace("client_ca =", &named));
         let said = command(&revoke(&[]));
         let warning = String::from_utf8_lossy(&said.stderr).into_owned();
-        let none = "no service has confirmed that it applies the list: no running service";
+        let none = "not confirmed that every running service applies the list: no running service";
         assert!(said.status.code() == Some(3) && warning.contains(none), "{spelling}: {said:?}");
         std::fs::remove_file(&list).unwrap();
         for more in [&[][..], &["--new-list"]] {
@@ -492,6 +492,85 @@ fn a_list_that_no_service_applies_is_not_confirmed() {
     });
     assert!(refused, "the revoked client is accepted");
     ends(process);
+}
+
+/// A service in another folder uses the same list: the command speaks for both.
+#[test]
+fn every_service_that_uses_a_list_confirms_it() {
+    let (dir, process, _client, revoke) = with_list("crl.pem");
+    let second = self::dir();
+    let [ca, list] = ["ca.pem", "crl.pem"].map(|name| dir.path.join(name));
+    let named = format!("crls = [{list:?}]\nclient_ca = {ca:?}");
+    second.configure(|text| text.replace("client_ca = \"ca.pem\"", &named));
+    let (mut other, _) = started(&second);
+    let command = || {
+        let said = command(&revoke.each_ref().map(String::as_str));
+        let text = [&said.stdout[..], &said.stderr].concat();
+        (said.status.code(), String::from_utf8_lossy(&text).into_owned())
+    };
+    let (status, said) = command();
+    assert!(status == Some(0) && said.contains("2 running services apply it"), "{said}");
+    signal(&other.child, "-STOP");
+    let (status, said) = command();
+    assert!(status == Some(3) && said.contains("the running service does not answer"), "{said}");
+    assert!(!said.contains("applies it") && !said.contains("apply it"), "{said}");
+    signal(&other.child, "-CONT");
+    signal(&other.child, "-TERM");
+    assert_eq!(other.child.wait().unwrap().code(), Some(0));
+    ends(process);
+}
+
+/// Without a configuration beside the list, the command knows no less: the service's configuration
+/// may be elsewhere.
+#[test]
+fn a_list_without_a_configuration_beside_it_is_not_confirmed_unless_a_service_uses_it() {
+    let (dir, process, client, revoke) = with_list("crl.pem");
+    std::fs::rename(&dir.config, dir.path.join("elsewhere.toml")).unwrap();
+    let command = || {
+        let said = command(&revoke.each_ref().map(String::as_str));
+        let text = [&said.stdout[..], &said.stderr].concat();
+        (said.status.code(), String::from_utf8_lossy(&text).into_owned())
+    };
+    let (status, said) = command();
+    assert!(status == Some(0) && said.contains("the running service applies it"), "{said}");
+    assert!(is_refused(&client), "the revoked client is accepted");
+    ends(process);
+    let (status, said) = command();
+    assert!(status == Some(3) && said.contains("no running service uses this list"), "{said}");
+    assert!(said.contains("crls = [\"crl.pem\"]"), "{said}");
+}
+
+/// The key of the CA makes any client: no command uses one that other users can read or replace, and
+/// `check` reports it.
+#[test]
+fn a_key_of_the_authority_that_is_open_to_others_is_not_used() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = dir();
+    let folder = dir.path.to_str().unwrap();
+    let mode = |mode| {
+        let key = dir.path.join("ca.key");
+        std::fs::set_permissions(key, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    for open in [0o666, 0o640, 0o602] {
+        mode(open);
+        for args in [
+            &["client", "--dir", folder, "--role", "operator", "--name", "eve"][..],
+            &["server", "--dir", folder, "--name", "eve"],
+            &["revoke", "--dir", folder, "--new-list"],
+            &["check", "--config", &dir.config],
+        ] {
+            let said = fails(args, 5, "SHEF-SVC-003");
+            assert!(said.contains(&format!("ca.key: mode is {open:03o}, expected 600")), "{said}");
+        }
+        for made in ["eve.key", "eve.pem", "crl.pem"] {
+            assert!(!dir.path.join(made).exists(), "{made}");
+        }
+    }
+    mode(0o600);
+    assert!(command(&["check", "--config", &dir.config]).status.success());
+    // It may be on another machine.
+    std::fs::remove_file(dir.path.join("ca.key")).unwrap();
+    assert!(command(&["check", "--config", &dir.config]).status.success());
 }
 
 /// A running service refuses a client that `revoke` named, whatever `hinder` did before. Its result

@@ -46,12 +46,12 @@ fn doubt(dir: &Path) -> Option<String> {
         .then(|| format!("{shown} names the list {}, expected {}", named.display(), list.display()))
 }
 
-/// Waits until a running agent applies the list in `dir` as it is now. The agent runs as root, as
-/// the command's user, or as the owner of `agent.key`.
+/// Waits until the running agents apply the list in `dir` as it is now, and returns their number. They
+/// run as root, as the command's user, or as the owner of `agent.key`.
 ///
 /// # Errors
-/// Why no agent has confirmed the list. The revocation stays in the list.
-pub fn confirm(dir: &Path) -> Result<(), String> {
+/// Why not all agents, or no agent, have confirmed the list. The revocation stays in the list.
+pub fn confirm(dir: &Path) -> Result<usize, String> {
     let list = dir.join(REVOKED);
     let mut believed = vec![0, rustix::process::geteuid().as_raw()];
     believed.extend(std::fs::symlink_metadata(dir.join("agent.key")).map(|key| key.uid()));
@@ -68,7 +68,11 @@ pub fn confirm(dir: &Path) -> Result<(), String> {
 /// What `shef-agent revoke` prints about a revocation and its confirmation, and a warning for each
 /// thing that is left open.
 #[must_use]
-pub fn told(whom: &str, done: &Revocation, confirmed: Result<(), String>) -> (String, Vec<String>) {
+pub fn told(
+    whom: &str,
+    done: &Revocation,
+    confirmed: Result<usize, String>,
+) -> (String, Vec<String>) {
     let in_force = confirmed.is_ok();
     let by_name = done.owner.as_deref() == Some(whom);
     let whose = match &done.owner {
@@ -89,7 +93,11 @@ pub fn told(whom: &str, done: &Revocation, confirmed: Result<(), String>) -> (St
             if in_force { "revoked" } else { "in the list" }
         ),
     };
-    let line = if in_force { format!("{what}: the running agent applies the list") } else { what };
+    let line = match confirmed {
+        Ok(1) => format!("{what}: the running agent applies the list"),
+        Ok(agents) => format!("{what}: {agents} running agents apply the list"),
+        Err(_) => what,
+    };
     let unknown = done.owner.is_none().then(|| {
         format!(
             "the list of issued certificates does not have the fingerprint {whom}: if that \
@@ -98,7 +106,7 @@ pub fn told(whom: &str, done: &Revocation, confirmed: Result<(), String>) -> (St
     });
     let open = confirmed.err().map(|why| {
         format!(
-            "no agent has confirmed that it applies the list: {why}. Revoked owners stay \
+            "it is not confirmed that every running agent applies the list: {why}. Revoked owners stay \
             connected until one does; an agent applies the list when it starts"
         )
     });

@@ -13,7 +13,7 @@ use rustls::pki_types::pem::PemObject as _;
 use shef_console::shell::word;
 use shef_device::is_name;
 use shef_device::{Iommu, Uri};
-use shef_files::{self as files, FolderLock, Owner};
+use shef_files::{self as files, FolderLock, Owner, PrivateError};
 use shef_proto::name::digest;
 use shef_tls::ca::{Ca, Certificate, Holder, KeyPair, Validity, host};
 
@@ -120,11 +120,26 @@ pub fn init(plan: &Plan) -> Result<(), AgentError> {
     .map_err(|error| of_final(error, part, &plan.dir))
 }
 
+/// A private key, whose file has none of the permissions `others` for other users: with it they
+/// would be the agent, or any owner.
+fn key_pair(path: &Path, others: u32) -> Result<KeyPair, AgentError> {
+    let read = |e: &dyn std::fmt::Display| AgentError::file("read", path, e);
+    let file = files::open_private(path, others).map_err(|error| match error {
+        PrivateError::Open(error) => read(&error),
+        PrivateError::Mode(mode) => read(&format_args!(
+            "its mode is {mode:03o}, so other users can read or replace this private key: expected \
+            600 (`chmod 600 {}`)",
+            word(path)
+        )),
+    })?;
+    let pem = String::from_utf8(files::contents(&file).map_err(|e| read(&e))?);
+    KeyPair::from_pem(&pem.map_err(|e| read(&e.utf8_error()))?).map_err(|e| read(&e))
+}
+
 /// The CA of the folder.
 fn authority(dir: &Path) -> Result<Ca, AgentError> {
     let path = dir.join("ca.key");
-    let pem = files::read(&path).map_err(|e| AgentError::file("read", &path, &e))?;
-    let key = KeyPair::from_pem(&pem).map_err(|e| AgentError::file("read", &path, &e))?;
+    let key = key_pair(&path, 0o077)?;
     let root = dir.join("ca.pem");
     let certificate = files::read(&root).map_err(|e| AgentError::file("read", &root, &e))?;
     Ca::of_pair(CA_NAME, key, &certificate, now())
@@ -261,7 +276,8 @@ fn reissue(dir: &Path, owner: Option<&str>, readmit: bool) -> Result<PathBuf, Ag
         }
         None => (dir.join("agent.key"), dir.join("agent.pem")),
     };
-    let key = KeyPair::from_pem(&read(&key)?).map_err(|e| AgentError::file("read", &key, &e))?;
+    // As `shef_remote::open_key`, with which agent and owner read the same files.
+    let key = key_pair(&key, 0o027)?;
     let cert = match owner {
         Some(name) => {
             let cert = issue(&ca, Holder::Client { name, uri: None }, &key)?;
@@ -774,6 +790,37 @@ mod tests {
         }
     }
 
+    /// With the CA's key, others would be any owner; with another key, they would be the agent or this
+    /// owner.
+    #[test]
+    fn a_private_key_that_others_can_read_or_replace_is_not_used() {
+        let dir = tempfile::tempdir().unwrap();
+        let plan = plan(dir.path());
+        init(&plan).unwrap();
+        let (own, alice) = (None, Some("alice"));
+        let refused = |file: &str, mode: u32, done: &dyn Fn() -> Result<(), AgentError>| {
+            let path = plan.dir.join(file);
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let error = done().expect_err(file).to_string();
+            let says = format!("{file}: its mode is {mode:03o}");
+            assert!(error.contains(&says) && error.contains("chmod 600"), "{error}");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+            if file != "ca.key" {
+                done().unwrap();
+            }
+        };
+        for mode in [0o666, 0o644, 0o640, 0o602] {
+            refused("ca.key", mode, &|| add_owner(&plan.dir, "eve"));
+            refused("ca.key", mode, &|| renew(&plan.dir, own).map(drop));
+            refused("ca.key", mode, &|| renew(&plan.dir, alice).map(drop));
+        }
+        assert!(!plan.dir.join("owners/eve").exists());
+        for mode in [0o666, 0o644, 0o602] {
+            refused("owners/alice/key.pem", mode, &|| renew(&plan.dir, alice).map(drop));
+            refused("agent.key", mode, &|| renew(&plan.dir, own).map(drop));
+        }
+    }
+
     #[test]
     fn an_agent_is_set_up_once_and_keys_are_private() {
         let dir = tempfile::tempdir().unwrap();
@@ -1261,7 +1308,7 @@ mod tests {
         // Earlier certificates of the same key, which only the record named, stay valid: a warning.
         let done = revoke(&plan.dir, "alice").unwrap();
         assert_eq!((done.added, done.owner.as_deref()), (1, Some("alice")));
-        let (_, warnings) = crate::told("alice", &done, Ok(()));
+        let (_, warnings) = crate::told("alice", &done, Ok(1));
         let [warning] = &warnings[..] else { panic!("{warnings:?}") };
         let named = format!("{} has lost lines", plan.dir.join(ISSUED).display());
         assert!(
@@ -1291,7 +1338,7 @@ mod tests {
         let done = revoke(&plan.dir, "alice").unwrap();
         assert_eq!((done.added, done.owner.as_deref()), (1, Some("alice")));
         assert!(done.unread.len() == 1 && done.unread[0].contains("alice/cert.pem"), "{done:?}");
-        let (_, warnings) = crate::told("alice", &done, Ok(()));
+        let (_, warnings) = crate::told("alice", &done, Ok(1));
         assert!(warnings[0].contains("are not in the list"));
         assert!(revoked().contains(&alice));
         fs::remove_file(of("bob")).unwrap();

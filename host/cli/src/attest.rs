@@ -149,6 +149,12 @@ impl AttestArgs {
     fn service(&self, output: &Output) -> Result<Option<Service>, CliError> {
         // A local challenge is not the service's, so a service from the environment does not apply.
         let local = self.nonce.is_some() || self.audience.is_some();
+        if let (true, Some(flag)) = (local, self.service.given()) {
+            let what = format!(
+                "{flag} is for a challenge of a verifier service, and --nonce and --audience make a local one"
+            );
+            return Err(CliError::new("SHEF-CLI-001", what));
+        }
         let service = if local { None } else { self.service.find()? };
         if local && std::env::var_os("SHEF_VERIFIER").is_some_and(|url| !url.is_empty()) {
             output.note("the challenge is local: the service in SHEF_VERIFIER appraises nothing");
@@ -193,15 +199,20 @@ struct Document {
     code: Option<String>,
 }
 
-/// Registers the sources of a simulated card's project as inputs.
+/// The outputs of a command that uses this device, after it has read its files. Those of a simulated
+/// card are its waves. No output replaces the sources of its project; the card compares the waves with
+/// them itself.
 ///
 /// # Errors
-/// An invalid URI.
-pub fn sources_are_inputs(device: &str) -> Result<(), CliError> {
-    if let Uri::SimRtl(SimParameters { project: Some(project), .. }) = device.parse()? {
-        file::are_inputs(&project);
+/// An invalid URI, SHEF-CLI-015 and -026.
+pub fn outputs_with(device: &str) -> Result<Outputs, CliError> {
+    let uri: Uri = device.parse()?;
+    let mut outputs = Outputs::new([])?;
+    uri.wave().map_or(Ok(()), |wave| outputs.elsewhere(wave))?;
+    if let Uri::SimRtl(SimParameters { project: Some(project), .. }) = &uri {
+        file::are_inputs(project);
     }
-    Ok(())
+    Ok(outputs)
 }
 
 /// Opens a device, and warns on stderr if the owner's certificate expires soon.
@@ -246,8 +257,7 @@ pub fn run(output: &Output, args: &AttestArgs) -> Result<Exit, CliError> {
     let service = args.service(output)?;
     let container = args.image.read()?;
     args.tls.files()?;
-    sources_are_inputs(&args.device)?;
-    let mut outputs = Outputs::new([])?;
+    let mut outputs = outputs_with(&args.device)?;
     let [out, nonce_out, audience_out] = [
         outputs.file(&args.out)?,
         outputs.file(&beside(&args.out, ".nonce"))?,

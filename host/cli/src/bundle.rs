@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use serde::Serialize;
-use shef::{KeyFolder, SystemEntropy};
+use shef::SystemEntropy;
 use shef_files::staged::resolved;
 use shef_proto::hpke_suite::PublicKey;
 use shef_rego::Workers;
@@ -16,8 +16,8 @@ use shef_verify::crypto::portable;
 use shef_verify::{Outcome, Revocations};
 
 use crate::verify::{
-    Document, EvidenceArgs, TrustArgs, document, note_unknown_revocations, now, print, read,
-    required, text, value,
+    Document, EvidenceArgs, TrustArgs, document, key_folder, note_unknown_revocations, now, print,
+    read, required, text, value,
 };
 use shef_console::CliError;
 use shef_console::Exit;
@@ -149,7 +149,7 @@ pub fn run(output: &Output, command: &BundleCommand) -> Result<Exit, CliError> {
             trust.note_unknown(output, &bundle);
             bundle.created = now(*created);
             bundle.evidence = evidence.as_ref().map(EvidenceArgs::load).transpose()?;
-            let keys = KeyFolder::open(keys)?;
+            let keys = key_folder(output, keys)?;
             let mut outputs = Outputs::new([keys.path()])?;
             let slot = outputs.file(out)?;
             let key = keys.signing_key(&mut SystemEntropy::new()?)?;

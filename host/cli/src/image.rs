@@ -11,7 +11,7 @@ use shef_proto::image::{Container, Description, Header, ImageKey};
 use shef_verify::corim::CorimSigner;
 
 use crate::project;
-use crate::verify::{read, text};
+use crate::verify::{key_folder, read, text};
 use shef_console::CliError;
 use shef_console::Exit;
 use shef_console::Output;
@@ -320,7 +320,7 @@ fn build(output: &Output, args: &BuildArgs) -> Result<Exit, CliError> {
         None => args.given(output)?,
     };
     let mut entropy = SystemEntropy::new()?;
-    let folder = KeyFolder::open(&args.vendor)?;
+    let folder = key_folder(output, &args.vendor)?;
     let mut outputs = Outputs::new([folder.path()])?;
     let [corim, signers] = [".corim", ".signers.toml"].map(|end| beside(&args.out, end));
     let slots = [outputs.file(&args.out)?, outputs.file(&corim)?, outputs.file(&signers)?];

@@ -11,7 +11,7 @@ use shef_proto::evidence::Layer;
 use shef_proto::image::{Container, ImageKey};
 use zeroize::Zeroizing;
 
-use crate::attest::{ImageArgs, LayerArg, open, sources_are_inputs};
+use crate::attest::{ImageArgs, LayerArg, open, outputs_with};
 use crate::image::MAX_CONTAINER;
 use crate::verify::{read, read_secret};
 use shef_console::CliError;
@@ -334,9 +334,8 @@ pub fn run(output: &Output, args: &KeysArgs) -> Result<Exit, CliError> {
         Action::Release { name, device, layer, version, out, receipt, image, tls } => {
             let container = image.read()?;
             tls.files()?;
-            sources_are_inputs(device)?;
             // A release counts against the limit: make sure first that its files can be written.
-            let mut outputs = Outputs::new([])?;
+            let mut outputs = outputs_with(device)?;
             let slots = (
                 outputs.new_secret(out)?,
                 receipt.as_ref().map(|path| outputs.new_file(path)).transpose()?,

@@ -12,7 +12,7 @@ use shef_console::{CliError, Exit, Output, hex};
 use shef_gen::secret::{SECRET_PACKAGE, secret_package};
 use shef_kernel::device_id_key;
 
-use crate::verify::now;
+use crate::verify::{key_folder, now};
 
 /// Folder of the CA below the vendor's: the CA certifies no other kind of device.
 const CA: &str = "image-ca";
@@ -57,7 +57,7 @@ pub fn run(output: &Output, args: &SecretArgs) -> Result<Exit, CliError> {
         return Err(SdkError::KeyFile { path: out.path().join(name), reason }.into());
     }
     let mut entropy = SystemEntropy::new()?;
-    let vendor = KeyFolder::open(&args.vendor)?;
+    let vendor = key_folder(output, &args.vendor)?;
     let maker = Manufacturer::open(
         KeyFolder::open(vendor.path().join(CA))?,
         &args.name,

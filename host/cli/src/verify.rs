@@ -132,6 +132,20 @@ pub struct Document<'a> {
     appraisal: &'a Appraisal,
 }
 
+/// Opens a folder of keys. A missing one is created, and a note says so: a wrong name would make a new
+/// party.
+///
+/// # Errors
+/// Those of the folder.
+pub fn key_folder(output: &Output, path: &Path) -> Result<KeyFolder, CliError> {
+    let missing = !path.exists();
+    let folder = KeyFolder::open(path)?;
+    if missing {
+        output.note(format!("made {}: a new folder, with new keys", path.display()));
+    }
+    Ok(folder)
+}
+
 /// Reads a whole regular file of at most `max` bytes.
 pub fn read(path: &Path, max: u64) -> Result<Vec<u8>, CliError> {
     file::read(path, max)
@@ -425,7 +439,8 @@ pub fn run(output: &Output, args: &VerifyArgs) -> Result<Exit, CliError> {
 
     let outcome = bundle.appraise(now, None, portable, Some(&Workers::default())).map_err(bad)?;
     if let (Some(path), Some(keys)) = (&args.ear, &args.ear_keys) {
-        write_ear(path, keys, args, &outcome, &evidence, now)?;
+        let keys = key_folder(output, keys)?;
+        write_ear(path, &keys, args, &outcome, &evidence, now)?;
     }
     print(output, &evidence.evidence, &outcome)?;
     output.document(&document(&evidence.evidence, &outcome))?;
@@ -434,14 +449,13 @@ pub fn run(output: &Output, args: &VerifyArgs) -> Result<Exit, CliError> {
 
 fn write_ear(
     path: &Path,
-    keys: &Path,
+    keys: &KeyFolder,
     args: &VerifyArgs,
     outcome: &Outcome,
     evidence: &BundledEvidence,
     now: i64,
 ) -> Result<(), CliError> {
     let mut entropy = SystemEntropy::new()?;
-    let keys = KeyFolder::open(keys)?;
     let mut outputs = Outputs::new([keys.path()])?;
     let slot = outputs.file(path)?;
     let key = keys.signing_key(&mut entropy)?;

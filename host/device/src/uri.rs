@@ -1,7 +1,7 @@
 //! Device URIs.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use crate::simulated::SimParameters;
@@ -112,6 +112,14 @@ impl Uri {
     /// Whether the device is a simulated card in this process.
     pub fn is_simulated(&self) -> bool {
         matches!(self, Self::SimModel | Self::SimRtl(_))
+    }
+
+    /// The file for the waves of a simulated card.
+    pub fn wave(&self) -> Option<&Path> {
+        match self {
+            Self::SimRtl(parameters) => parameters.wave.as_deref(),
+            _ => None,
+        }
     }
 }
 

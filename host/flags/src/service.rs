@@ -27,16 +27,35 @@ fn or_env(given: Option<PathBuf>, name: &str) -> Option<PathBuf> {
 }
 
 impl ServiceArgs {
+    /// The first flag that was given: the environment is for all commands, a flag for this one.
+    pub fn given(&self) -> Option<&'static str> {
+        let flags = [
+            (self.verifier.is_some(), "--verifier"),
+            (self.identity.is_some(), "--as"),
+            (self.verifier_ca.is_some(), "--verifier-ca"),
+        ];
+        flags.into_iter().find_map(|(given, flag)| given.then_some(flag))
+    }
+
     /// The service that the flags or the environment name, if any.
     ///
     /// # Errors
-    /// SHEF-CLI-001 for an address without a certificate, and errors for unusable files.
+    /// SHEF-CLI-001 for an address without a certificate or a flag without an address, and errors for
+    /// unusable files.
     pub fn find(&self) -> Result<Option<Service>, CliError> {
         let url = self
             .verifier
             .clone()
             .or_else(|| std::env::var("SHEF_VERIFIER").ok().filter(|url| !url.is_empty()));
-        let Some(url) = url else { return Ok(None) };
+        let Some(url) = url else {
+            return match self.given() {
+                Some(flag) => Err(CliError::new(
+                    "SHEF-CLI-001",
+                    format!("{flag} goes with --verifier https://HOST:PORT, or SHEF_VERIFIER"),
+                )),
+                None => Ok(None),
+            };
+        };
         let Some(prefix) = or_env(self.identity.clone(), "SHEF_VERIFIER_AS") else {
             let message = "a verifier service requires a certificate: expected --as PREFIX for \
                 PREFIX.pem and PREFIX.key, or SHEF_VERIFIER_AS";

@@ -512,8 +512,9 @@ shef_proto::coded! {
     also {
         "SHEF-SDK-018": "evidence rejected", "the appraisal lists every check with what was expected and found",
         "SHEF-SDK-021": "the Shield stopped: a tag did not match",
-            "memory was tampered with: no result of this session opens; reset the device, open a new session, and look at who can write \
-             card memory",
+            "the accelerator read a chunk that was never written, such as one behind the end of a short input or of a result, or memory was \
+             tampered with. No result of this session opens. The error has region and chunk: fill every chunk that the accelerator \
+             reads; if it was written, look at who can write card memory. Then reset the device and open a new session",
         "SHEF-SDK-022": "the Shield stopped: the memory answered with a bus error",
             "a defect of memory or shell rather than tampering: reset the device and open a new session",
         "SHEF-SDK-023": "the Shield stopped: the memory did not answer",
@@ -595,7 +596,7 @@ fn rejection(appraisal: &shef_verify::Appraisal) -> String {
 fn kind_text(kind: FaultKind) -> &'static str {
     match kind {
         FaultKind::None => "no fault",
-        FaultKind::Tag => "a tag did not match (tampering)",
+        FaultKind::Tag => "a tag did not match (a chunk that was never written, or tampering)",
         FaultKind::Bus => "the memory answered with a bus error",
         FaultKind::Timeout => "the memory did not answer",
         FaultKind::Protocol => "the memory broke the bus protocol",
@@ -665,6 +666,16 @@ impl Coded for SdkError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tag_that_does_not_match_may_be_of_a_chunk_that_was_never_written() {
+        let (kind, count) = (FaultKind::Tag, 1);
+        let error = SdkError::Faulted { kind, region: 2, chunk: 9, version: 0, count };
+        let code = SdkError::CODES.iter().find(|code| code.id == error.code()).unwrap();
+        for text in [error.to_string().as_str(), code.help] {
+            assert!(text.contains("never written") && text.contains("tamper"), "{text}");
+        }
+    }
 
     #[test]
     fn a_code_from_elsewhere_does_not_show_that_nothing_ran() {

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use shef_gen::shield::Synthesis;
 use shef_proto::config::Config;
 
+use crate::Jobs;
 use crate::error::place;
-use crate::file::{NAME as FILE, Project, is_name};
+use crate::file::{NAME as FILE, Project, is_name, own as own_file};
 use crate::program::Program;
 use crate::verilog::Text;
 use crate::{Error, Listed, Result, Source, SourceSet, frontend, ports, stem, sv_files};
@@ -29,6 +30,8 @@ const WRAPPER_FILE: &str = "shef/shef_accel.sv";
 const MEASURED: &str = "shef_core";
 /// Folder of the digits accelerator.
 const DIGITS: &str = "shell-rtl/accel/digits";
+/// Endings of sources, headers, lists and descriptions.
+const SOURCES: [&str; 7] = ["sv", "svh", "v", "vh", "f", "vc", "toml"];
 /// Maximum size of a `shield.toml`.
 const MAX_TOML: u64 = 1 << 20;
 
@@ -94,6 +97,9 @@ impl Design {
     /// `files` are those that were read before the sources.
     fn read(name: String, config: Config, parts: Parts, mut files: Vec<PathBuf>) -> Result<Self> {
         let measured = parts.sources(MEASURED)?.measure()?;
+        if let Some((_, full)) = &parts.folder {
+            check_places(&measured.sources, full)?;
+        }
         check_top(&measured.sources, &parts.top, parts.listed.as_ref())?;
         let digest = measured.digest();
         files.extend(measured.sources.iter().map(|source| source.path.clone()));
@@ -158,6 +164,7 @@ impl Design {
         let toml = project.shield;
         let file = toml.file_name().unwrap_or_default().to_string_lossy().into_owned();
         std::fs::metadata(&toml).map_err(|e| bad(format!("no {file} in it: {e}")))?;
+        own_file(&toml, dir)?;
         let source = shef_files::regular::read(&toml, MAX_TOML)
             .and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other))
             .map_err(|e| bad(format!("{file} cannot be read: {e}")))?;
@@ -225,6 +232,19 @@ impl Design {
     /// the Shield too. Generated ones do not exist.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         self.0.files.iter().map(PathBuf::as_path)
+    }
+
+    /// The files that no output of a command replaces: [`Design::files`], those that jobs and tests
+    /// read, and an output with the name of a source. Other files of the folder may be results of an
+    /// earlier run.
+    pub fn kept<'a>(
+        &'a self,
+        jobs: &'a Jobs,
+        outputs: impl Iterator<Item = &'a Path>,
+    ) -> impl Iterator<Item = &'a Path> {
+        let is_source =
+            |path: &&Path| path.extension().is_some_and(|end| SOURCES.iter().any(|e| end == *e));
+        self.files().chain(jobs.files()).chain(outputs.filter(is_source))
     }
 
     /// The sources that are not published with the Shield's, by their names in the manifest.
@@ -314,6 +334,21 @@ fn declared(listed: Option<&Listed>) -> Vec<String> {
     }
     all.truncate(20);
     all
+}
+
+/// Checks that every source is the Shield's, generated, or in the canonical folder of the project,
+/// whatever named it: a header in a folder of headers may be a link.
+fn check_places(sources: &[Source], project: &Path) -> Result<()> {
+    let shipped = crate::repo_root().join("shell-rtl");
+    let outside = |path: &Path| {
+        path.is_absolute() && !path.starts_with(project) && !path.starts_with(&shipped)
+    };
+    let Some(source) = sources.iter().find(|source| outside(&source.path)) else { return Ok(()) };
+    let what = format!(
+        "it is outside of the project {}: copy the file into the project",
+        project.display()
+    );
+    Err(Error::Source { place: source.path.display().to_string(), what })
 }
 
 /// Checks that one source declares the module `top`, with the ports of an accelerator.

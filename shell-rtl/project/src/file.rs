@@ -9,7 +9,7 @@ use shef_gen::shield::Place;
 use toml::Spanned;
 
 use crate::job::{Job, Jobs, Names, Refused, Registers, Test};
-use crate::list::{Contents, find, is_identifier};
+use crate::list::{Contents, find, inside, is_identifier};
 use crate::{Error, Result};
 use shef_proto::config::Config;
 
@@ -109,6 +109,15 @@ struct Text {
     file: File,
 }
 
+/// Refuses a file behind a link that leads out of the project of this folder.
+///
+/// # Errors
+/// [`Error::Folder`], [`Error::Io`].
+pub(crate) fn own(path: &Path, dir: &Path) -> Result<()> {
+    let real = |path: &Path| path.canonicalize().map_err(|e| Error::io("cannot read", path, &e));
+    inside(&real(path)?, &real(dir)?).map_err(|what| Error::Folder { dir: dir.to_owned(), what })
+}
+
 fn rule(path: &Path, text: &str, span: Range<usize>, message: String) -> Error {
     Error::Rule { file: path.to_owned(), place: Place::of(text, span), message }
 }
@@ -120,6 +129,7 @@ impl Text {
         if path.symlink_metadata().is_err() {
             return Ok(None);
         }
+        own(&path, dir)?;
         let bytes = shef_files::regular::read(&path, MAX)
             .map_err(|e| Error::io("cannot read", &path, &e))?;
         let text = String::from_utf8(bytes)
@@ -142,18 +152,33 @@ impl Text {
 
 impl Jobs {
     /// Reads registers, jobs and tests of a project's folder, whose Shield has this configuration.
-    /// A folder without `shef.toml` has none. Files that jobs name need not exist.
+    /// A folder without `shef.toml` has none. Files that jobs name are in the folder, also behind
+    /// links, and need not exist.
     ///
     /// # Errors
     /// [`Error::File`] and [`Error::Rule`] with line and column.
     pub fn read(dir: &Path, config: &Config) -> Result<Self> {
         let Some(Text { path, text, file }) = Text::read(dir)? else { return Ok(Self::default()) };
         let rule = |span, message: Refused| rule(&path, &text, span, message);
-        let mut registers = Registers::default();
+        let (mut registers, mut places) = (Registers::default(), BTreeMap::new());
         for (name, offset) in file.registers {
-            registers.add(name.get_ref(), offset).map_err(|what| rule(name.span(), what))?;
+            let added = registers.add(name.get_ref(), offset);
+            let offset = added.map_err(|what| rule(name.span(), what))?;
+            if let Some(other) = places.insert(offset, name.clone()) {
+                let (first, second) = if other.span().start < name.span().start {
+                    (other, name)
+                } else {
+                    (name, other)
+                };
+                let Place { line, column, .. } = Place::of(&text, first.span());
+                let what = format!(
+                    "expected one name for an offset: {} at {line}:{column} also has the offset {offset:#x}",
+                    first.get_ref()
+                );
+                return Err(rule(second.span(), what));
+            }
         }
-        let names = Names { registers: &registers, config, folder: dir };
+        let names = Names { registers: &registers, config, project: Some(dir) };
         let named = |name: &Spanned<String>| {
             let what = "expected a name of 1 to 64 letters, digits, '_', '-', '.'".to_owned();
             if is_name(name.get_ref()) { Ok(()) } else { Err(rule(name.span(), what)) }

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use shef_proto::config::{Config, Mode, Region};
 
+use crate::list::{inside, is_identifier, resolved};
+
 /// Bytes of the register space.
 const SPACE: u32 = 1 << 16;
 /// Seconds after which a job ends unless it says otherwise.
@@ -23,11 +25,11 @@ pub type Refused = String;
 pub struct Registers(BTreeMap<String, u32>);
 
 impl Registers {
-    /// Adds a register.
+    /// Adds a register, and returns its offset.
     ///
     /// # Errors
     /// If it cannot have this name or offset.
-    pub(crate) fn add(&mut self, name: &str, offset: i64) -> Result<(), Refused> {
+    pub(crate) fn add(&mut self, name: &str, offset: i64) -> Result<u32, Refused> {
         let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b));
         if !is_name {
@@ -35,9 +37,9 @@ impl Registers {
                 "expected the name of a register (a letter, then letters, digits, '_', '-', '.'), found {name:?}"
             ));
         }
-        let offset = u32::try_from(offset).map_err(|_| offset.to_string()).and_then(aligned)?;
+        let offset = aligned(offset)?;
         self.0.insert(name.to_owned(), offset);
-        Ok(())
+        Ok(offset)
     }
 
     /// Offset of a register by its name, or by the offset itself (`0x10`).
@@ -80,14 +82,18 @@ fn aligned(offset: impl TryInto<u32> + ToString + Copy) -> Result<u32, Refused> 
     })
 }
 
-/// A number of 32 bits: decimal or `0x`, with `_` between digits.
-fn number(text: &str) -> Result<u32, Refused> {
+/// A number: decimal or `0x`, with `_` between digits.
+fn unsigned(text: &str) -> Option<u64> {
     let plain = text.replace('_', "");
     let (digits, radix) = plain.strip_prefix("0x").map_or((&*plain, 10), |hex| (hex, 16));
     let all = !digits.is_empty() && digits.chars().all(|c| c.is_digit(radix));
-    u32::from_str_radix(digits, radix)
-        .ok()
-        .filter(|_| all)
+    u64::from_str_radix(digits, radix).ok().filter(|_| all)
+}
+
+/// A number of 32 bits.
+fn number(text: &str) -> Result<u32, Refused> {
+    unsigned(text)
+        .and_then(|number| number.try_into().ok())
         .ok_or_else(|| format!("expected a number of 32 bits such as 32 or 0x20, found {text:?}"))
 }
 
@@ -98,11 +104,22 @@ pub struct Names<'a> {
     pub registers: &'a Registers,
     /// The regions.
     pub config: &'a Config,
-    /// Folder from which the names of files begin.
-    pub folder: &'a Path,
+    /// The project's folder, which contains every file. Without it, as on a command line, files are
+    /// relative to the current folder and may be anywhere.
+    pub project: Option<&'a Path>,
 }
 
 impl Names<'_> {
+    /// The path of a file, which may be missing.
+    fn file(&self, text: &str) -> Result<PathBuf, Refused> {
+        let Some(folder) = self.project else { return Ok(text.into()) };
+        let path = folder.join(text);
+        let found = folder.canonicalize().and_then(|root| Ok((resolved(&path)?, root)));
+        let (found, root) = found.map_err(|e| format!("cannot find {}: {e}", path.display()))?;
+        inside(&found, &root)?;
+        Ok(path)
+    }
+
     /// The region of this name, which must have this mode.
     fn region(&self, name: &str, mode: Option<Mode>) -> Result<&Region, Refused> {
         let fits = |region: &&Region| mode.is_none_or(|mode| region.mode == mode);
@@ -267,7 +284,7 @@ impl Job {
         let region = names.region(name, Some(Mode::Input))?;
         let data = match data.strip_prefix("random:") {
             Some(bytes) => Data::Random(bytes_of(bytes, region)?),
-            None => Data::File(names.folder.join(data)),
+            None => Data::File(names.file(data)?),
         };
         put(&mut self.inputs, Input { region: name.to_owned(), data }, |input| {
             input.region.clone()
@@ -330,7 +347,7 @@ impl Job {
             .filter(|(file, _)| !file.is_empty())
             .ok_or_else(|| format!("expected {form}, found {text:?}"))?;
         let bytes = bytes_of(bytes, region)?;
-        let new = OutputFile { region: name.to_owned(), file: names.folder.join(file), bytes };
+        let new = OutputFile { region: name.to_owned(), file: names.file(file)?, bytes };
         put(&mut self.outputs, new, |output| output.region.clone());
         Ok(())
     }
@@ -371,7 +388,9 @@ fn write(names: Names, text: &str) -> Result<Write, Refused> {
 
 /// A number of bytes that fits into a region.
 fn bytes_of(text: &str, region: &Region) -> Result<u64, Refused> {
-    let bytes = number(text).map(u64::from)?;
+    let bytes = unsigned(text).ok_or_else(|| {
+        format!("expected a number of bytes such as 4096 or 0x1000, found {text:?}")
+    })?;
     if bytes == 0 || bytes > region.size {
         let Region { name, size, .. } = region;
         return Err(format!(
@@ -444,7 +463,7 @@ impl Test {
     pub(crate) fn expect(&mut self, names: Names, job: &Job, text: &str) -> Result<(), Refused> {
         let (name, value) = pair(text, "REGION=FILE or REGISTER=VALUE")?;
         let new = if job.outputs.iter().any(|output| output.region == name) {
-            Expect::Region { region: name.to_owned(), file: names.folder.join(value) }
+            Expect::Region { region: name.to_owned(), file: names.file(value)? }
         } else {
             let offset = names.registers.offset(name).ok();
             let offset = offset.filter(|offset| job.reads.contains(offset)).ok_or_else(|| {
@@ -459,13 +478,12 @@ impl Test {
     /// `FILE:FUNCTION`.
     pub(crate) fn model(&mut self, names: Names, text: &str) -> Result<(), Refused> {
         let found = text.rsplit_once(':').filter(|(file, function)| {
-            !file.is_empty() && crate::list::is_identifier(function) && !function.contains('$')
+            !file.is_empty() && is_identifier(function) && !function.contains('$')
         });
         let (file, function) = found.ok_or_else(|| {
             format!("expected FILE:FUNCTION, such as model.py:sum, found {text:?}")
         })?;
-        let file = names.folder.join(file);
-        self.model = Some(Model { file, function: function.to_owned() });
+        self.model = Some(Model { file: names.file(file)?, function: function.to_owned() });
         Ok(())
     }
 }
@@ -481,6 +499,24 @@ pub struct Jobs {
     pub tests: BTreeMap<String, Test>,
 }
 
+impl Jobs {
+    /// The files that jobs and tests read.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        let inputs = self.jobs.values().flat_map(|job| &job.inputs);
+        let inputs = inputs.filter_map(|input| match &input.data {
+            Data::File(file) => Some(file),
+            Data::Random(_) => None,
+        });
+        let expected = self.tests.values().flat_map(|test| &test.expect);
+        let expected = expected.filter_map(|expect| match expect {
+            Expect::Region { file, .. } => Some(file),
+            Expect::Register { .. } => None,
+        });
+        let models = self.tests.values().filter_map(|test| test.model.as_ref());
+        inputs.chain(expected).chain(models.map(|model| &model.file)).map(PathBuf::as_path)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -494,15 +530,16 @@ mod tests {
 
     #[test]
     fn texts_of_a_job_mean_the_same_in_a_file_and_on_a_command_line() {
+        let dir = tempfile::tempdir().unwrap();
         let mut registers = Registers::default();
         registers.add("ctrl", 0).unwrap();
         registers.add("status", 4).unwrap();
         let config = config();
-        let names = Names { registers: &registers, config: &config, folder: Path::new("/p") };
+        let names = Names { registers: &registers, config: &config, project: Some(dir.path()) };
         let mut job = Job::default();
         assert_eq!(job.ends().unwrap_err(), "expected `start`, such as ctrl=1");
         job.input(names, "x=in=1.bin").unwrap();
-        assert_eq!(job.inputs[0].data, Data::File("/p/in=1.bin".into()));
+        assert_eq!(job.inputs[0].data, Data::File(dir.path().join("in=1.bin")));
         job.input(names, "x=random:4096").unwrap();
         assert_eq!(job.inputs, [Input { region: "x".to_owned(), data: Data::Random(4096) }]);
         job.register(names, "0x10=1_000").unwrap();
@@ -519,7 +556,7 @@ mod tests {
         job.output(names, "y=c:y.bin:32").unwrap();
         assert_eq!(
             job.outputs,
-            [OutputFile { region: "y".to_owned(), file: "/p/c:y.bin".into(), bytes: 32 }]
+            [OutputFile { region: "y".to_owned(), file: dir.path().join("c:y.bin"), bytes: 32 }]
         );
         job.read(names, "status").unwrap();
         assert_eq!((job.reads.as_slice(), &*registers.name(4)), ([4].as_slice(), "status"));
@@ -531,7 +568,7 @@ mod tests {
         let mut registers = Registers::default();
         registers.add("ctrl", 0).unwrap();
         let config = config();
-        let names = Names { registers: &registers, config: &config, folder: Path::new("/p") };
+        let names = Names { registers: &registers, config: &config, project: None };
         let mut job = Job::default();
         let mut refused = |what: &str, text: &str| -> String {
             match what {
@@ -561,11 +598,33 @@ mod tests {
             ("done", "ctrl", "expected REGISTER:BIT=1"),
             ("out", "y=f", "expected REGION=FILE:BYTES"),
             ("out", "y=:3", "expected REGION=FILE:BYTES"),
-            ("out", "y=f:x", "a number of 32 bits"),
+            ("out", "y=f:x", "a number of bytes"),
+            ("out", "y=f:-1", "a number of bytes"),
+            (
+                "out",
+                "y=f:0x1_0000_0001",
+                "the region y has 4096 bytes: expected 1 to 4096, found 4294967297",
+            ),
             ("out", "x=f:1", "the region x is of mode input"),
         ] {
             let found = refused(what, text);
             assert!(found.contains(part), "{what} {text}: {found}");
         }
+    }
+
+    #[test]
+    fn sizes_go_up_to_that_of_the_region() {
+        let text = "
+            [[region]]\nname = \"x\"\nmode = \"input\"\nbase = 0\nsize = \"8 GiB\"\nchunk = 4096
+            [[region]]\nname = \"y\"\nmode = \"output\"\nbase = 0x2_0000_0000\nsize = \"8 GiB\"\nchunk = 4096";
+        let config = shef_gen::shield::parse(text).unwrap().config;
+        let registers = Registers::default();
+        let names = Names { registers: &registers, config: &config, project: None };
+        let mut job = Job::default();
+        job.input(names, "x=random:0x1_0000_0000").unwrap();
+        job.output(names, "y=f:8589934592").unwrap();
+        assert_eq!(job.inputs[0].data, Data::Random(1 << 32));
+        assert_eq!(job.outputs[0].bytes, 8 << 30);
+        assert!(job.output(names, "y=f:8589934593").is_err());
     }
 }

@@ -217,14 +217,38 @@ pub(crate) fn find(text: &str, folder: &Path, root: &Path) -> std::result::Resul
     let first = folder.join(text);
     let found = first.canonicalize().or_else(|e| root.join(text).canonicalize().map_err(|_| e));
     let found = found.map_err(|e| format!("cannot read {}: {e}", first.display()))?;
+    inside(&found, root)?;
+    Ok(found)
+}
+
+/// Refuses a canonical path that is outside of the project.
+///
+/// # Errors
+/// The reason.
+pub(crate) fn inside(found: &Path, root: &Path) -> std::result::Result<(), String> {
     if found.starts_with(root) {
-        Ok(found)
-    } else {
-        Err(format!(
-            "{} is outside of the project {}: a project stands alone",
-            found.display(),
-            root.display()
-        ))
+        return Ok(());
+    }
+    Err(format!(
+        "{} is outside of the project {}: a project stands alone",
+        found.display(),
+        root.display()
+    ))
+}
+
+/// The canonical path of a file that may be missing, as the result of a job is before the job. A link
+/// to a missing file is an error.
+///
+/// # Errors
+/// The system's.
+pub(crate) fn resolved(path: &Path) -> std::io::Result<PathBuf> {
+    let missing = match path.canonicalize() {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => e,
+        found => return found,
+    };
+    match (path.parent(), path.file_name()) {
+        (Some(folder), Some(name)) if !path.is_symlink() => Ok(resolved(folder)?.join(name)),
+        _ => Err(missing),
     }
 }
 

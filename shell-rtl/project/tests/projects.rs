@@ -440,6 +440,91 @@ fn links_lead_to_no_other_project() {
     assert!(error.to_string().contains("outside of the project"), "{error}");
 }
 
+/// Whatever names a file: the files of jobs too, which may be missing.
+#[test]
+fn every_file_of_a_project_is_in_its_folder() {
+    use std::os::unix::fs::symlink;
+    let outside = |own: &Own, name: &str, text: &str| {
+        let path = own.0.path().join(name);
+        fs::write(&path, text).unwrap();
+        path
+    };
+    let refused = |error: Error, code: &str, part: &str| {
+        assert!(error.code() == code && error.to_string().contains(part), "{error}");
+    };
+    const OUTSIDE: &str = "is outside of the project";
+
+    let own = Own::new();
+    let config = own.read().unwrap().config().clone();
+    let jobs = |input: &str, out: &str, expect: &str, model: &str| {
+        own.write(
+            "shef.toml",
+            &format!(
+                "{SHEF}[jobs.j]\nin = [\"a0={input}\"]\nstart = \"0=1\"\ndone = \"4=1\"\nout = [\"result0={out}:64\"]\n\
+                 [tests.t]\njob = \"j\"\nexpect = [\"result0={expect}\"]\nmodel = \"{model}:f\"\n"
+            ),
+        );
+        Jobs::read(&own.dir(), &config)
+    };
+    let file = outside(&own, "file", "of others");
+    own.write("in.bin", "in");
+    symlink("../file", own.dir().join("link")).unwrap();
+    symlink("../none", own.dir().join("dangling")).unwrap();
+    symlink("..", own.dir().join("up")).unwrap();
+    symlink("in.bin", own.dir().join("inner")).unwrap();
+    let within = own.dir().join("in.bin").display().to_string();
+    for good in ["in.bin", "none", "none/none", "inc/../none", "inner", &within] {
+        jobs(good, good, good, good).unwrap_or_else(|e| panic!("{good}: {e}"));
+    }
+    for (bad, part) in [
+        ("../file", OUTSIDE),
+        ("../none", OUTSIDE),
+        ("link", OUTSIDE),
+        ("up/none", OUTSIDE),
+        ("up/file", OUTSIDE),
+        ("inc/../../file", OUTSIDE),
+        (file.to_str().unwrap(), OUTSIDE),
+        ("/none/none", OUTSIDE),
+        ("dangling", "cannot find"),
+        ("none/../../file", "cannot find"),
+    ] {
+        for at in 0..4 {
+            let mut names = ["in.bin"; 4];
+            names[at] = bad;
+            let [input, out, expect, model] = names;
+            let error = jobs(input, out, expect, model).expect_err(&format!("{bad} {at}"));
+            refused(error, "SHEF-PRJ-004", part);
+        }
+    }
+
+    // The descriptions themselves.
+    for name in ["shield.toml", "shef.toml"] {
+        let own = Own::new();
+        let text = fs::read_to_string(own.dir().join(name)).unwrap();
+        outside(&own, name, &text);
+        fs::remove_file(own.dir().join(name)).unwrap();
+        symlink(Path::new("..").join(name), own.dir().join(name)).unwrap();
+        refused(own.read().expect_err(name), "SHEF-CARD-003", OUTSIDE);
+        if name == "shef.toml" {
+            refused(Jobs::read(&own.dir(), &config).expect_err(name), "SHEF-CARD-003", OUTSIDE);
+        }
+    }
+
+    // Headers, through a link and through the text of the directive.
+    let own = Own::new();
+    outside(&own, "defs.svh", "`define STEP 1\n");
+    fs::remove_file(own.dir().join("inc/defs.svh")).unwrap();
+    symlink("../../defs.svh", own.dir().join("inc/defs.svh")).unwrap();
+    refused(
+        own.read().expect_err("a header behind a link"),
+        "SHEF-RTL-018",
+        "outside of the project",
+    );
+    fs::remove_file(own.dir().join("inc/defs.svh")).unwrap();
+    own.edit("rtl/a.sv", "defs.svh", "../../defs.svh");
+    refused(own.read().expect_err("a header with .."), "SHEF-RTL-018", "named below its folder");
+}
+
 #[test]
 fn jobs_and_tests_of_a_project_are_read_with_their_places() {
     const JOBS: &str = "
@@ -493,6 +578,19 @@ seeds = 3
         ("model.py:sum", "model.py", "25:9", "expected FILE:FUNCTION"),
         ("read = [", "seconds = 0\nread = [", "20:11", "expected 1 or more"),
         ("blocks = 0x08", "blocks = 6", "12:1", "a multiple of 4"),
+        (
+            "ctrl = 0x00",
+            "ctrl = -4",
+            "10:1",
+            "expected the offset of a register, a multiple of 4 below 0x10000, found -4",
+        ),
+        (
+            "blocks = 0x08",
+            "blocks = 4",
+            "12:1",
+            "one name for an offset: status at 11:1 also has the offset 0x4",
+        ),
+        ("ctrl = 0x00", "ctrl = 0x08", "12:1", "ctrl at 10:1 also has the offset 0x8"),
         ("start = \"ctrl=1\"\n", "", "", "missing field `start`"),
         ("blocks = 0x08", "ctrl = 0x08", "12:1", "duplicate key"),
     ] {

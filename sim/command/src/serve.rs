@@ -2,20 +2,21 @@
 //! QEMU.
 
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
-use shef::Source;
+use shef::{KeyFolder, Manufacturer, Source};
 use shef_card::{
     Blank, Card, CardError, CardOptions, Control, Design, Engine, Identity, RtlOptions,
     ServeOptions, SimKernel, SimParameters,
 };
-use shef_console::file::Outputs;
+use shef_console::file::{Outputs, is_input};
 use shef_console::{CliError, Output, interrupt, output};
 use shef_flags::WaveArgs;
 use shef_lab::world::card;
+use shef_project::Jobs;
 
 use crate::makers::{MAKERS, maker, now};
 use crate::trust;
@@ -165,9 +166,6 @@ impl ServeArgs {
                 Engine::Rtl(RtlOptions { dma: true, ..RtlOptions::from(&parameters) })
             }
         };
-        if let Some(wave) = &self.waves.wave {
-            Outputs::new([])?.elsewhere(wave)?;
-        }
         let design = match &self.project {
             Some(folder) => Design::project(folder),
             None => Design::digits(),
@@ -188,6 +186,9 @@ pub fn run(output: &Output, args: &ServeArgs) -> Result<(), CliError> {
     let keys = args.manufacturer.as_deref();
     let [maker, debug_maker] = MAKERS.map(|which| maker(keys, which, &mut entropy));
     let (maker, debug_maker) = (maker?, debug_maker?);
+    if let Some(wave) = &args.waves.wave {
+        waves(wave, &card_options.design, [&maker, &debug_maker])?;
+    }
 
     let socket =
         std::path::absolute(&args.socket).map_err(|e| CliError::write_file(&args.socket, &e))?;
@@ -262,6 +263,15 @@ pub fn run(output: &Output, args: &ServeArgs) -> Result<(), CliError> {
         let _ = std::fs::remove_dir(folder);
     }
     told
+}
+
+/// Checks that a file for waves can be written, and is neither a file of the project nor a key.
+fn waves(file: &Path, design: &Design, makers: [&Manufacturer; 2]) -> Result<(), CliError> {
+    let jobs = design.folder().map(|folder| Jobs::read(folder, design.config()));
+    let jobs = jobs.transpose().map_err(|e| CliError::new(e.code(), e.to_string()))?;
+    design.kept(&jobs.unwrap_or_default(), [file].into_iter()).for_each(is_input);
+    let keys = makers.into_iter().filter_map(Manufacturer::folder);
+    Outputs::new(keys.map(KeyFolder::path))?.elsewhere(file)
 }
 
 /// From now on the end of standard input sets `stop`.

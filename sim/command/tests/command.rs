@@ -72,6 +72,61 @@ fn a_folder_that_is_not_empty_stays() {
     assert!(!socket.exists() && temp.path().join("other").exists());
 }
 
+/// Waves replace neither sources nor files of jobs, whichever command makes the card.
+#[test]
+fn waves_replace_no_input() {
+    let temp = tempfile::tempdir().unwrap();
+    let at = |name: &str| temp.path().join(name);
+    let example = shef_project::repo_root().join("examples/vecadd");
+    let write = |name: &str, text: &str| std::fs::write(at(name), text).unwrap();
+    for name in ["shield.toml", "shef_accel.sv"] {
+        std::fs::copy(example.join(name), at(name)).unwrap();
+    }
+    write(
+        "shef.toml",
+        "format = 1\nname = \"own\"\n[jobs.add]\nin = [\"a0=in.bin\"]\nstart = \"0=1\"\ndone = \"4:1=1\"\n\
+         out = [\"result0=out.bin:64\"]\n[tests.add]\njob = \"add\"\nexpect = [\"result0=golden.bin\"]\n\
+         model = \"model.py:add\"\n",
+    );
+    let inputs = [
+        "shef_accel.sv",
+        "shield.toml",
+        "shef.toml",
+        "spare.sv",
+        "in.bin",
+        "golden.bin",
+        "model.py",
+    ];
+    inputs[3..].iter().for_each(|name| write(name, "mine"));
+    let refuses = |args: &[&str], file: &Path| {
+        let before = std::fs::read(file).unwrap();
+        let output = shef_sim(args).env("SHEF_VERILATOR", "/no/such/verilator").output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            output.status.code() == Some(2) && said.contains("SHEF-CLI-026"),
+            "{args:?}: {said}"
+        );
+        assert_eq!(std::fs::read(file).unwrap(), before, "{args:?}");
+    };
+    let (socket, project) = (at("card"), temp.path().to_str().unwrap());
+    let serve = ["serve", "--device", "rtl", "--kernel", "native", "--socket"];
+    let socket = socket.to_str().unwrap();
+    for name in inputs {
+        let wave = at(name).display().to_string();
+        let more = [socket, "--project", project, "--wave", &wave];
+        refuses(&[&serve[..], &more].concat(), &at(name));
+    }
+    // The demo, whose card is in this process or in another.
+    let digits = shef_project::repo_root().join("shell-rtl/accel/digits/shef_accel.sv");
+    write("data.csv", "mine");
+    let (source, data) = (digits.to_str().unwrap(), at("data.csv"));
+    let waves = |file: &str| format!("sim:rtl?wave={file}");
+    refuses(&["demo", "--attack", "none", "--wave", source], &digits);
+    refuses(&["demo", "--attack", "none", "--device", &waves(source)], &digits);
+    let own = data.to_str().unwrap();
+    refuses(&["demo", "--remote", "--data", own, "--device", &waves(own)], &data);
+}
+
 #[test]
 fn a_design_has_one_digest() {
     let design = Design::digits().unwrap();

@@ -280,6 +280,23 @@ fn what_is_wrong_is_named_before_a_card_is_opened() {
         let out = format!("result0={}:16", example().join(source).display());
         case(&["--out", &out], 2, "SHEF-CLI-026", &[source, "an input"]);
     }
+    // The waves of the simulated card are another output.
+    let waves =
+        |file: &str| format!("sim:rtl?project={}&kernel=native&wave={file}", example().display());
+    for (wave, more, part) in [
+        ("b%3D1.bin", ["--in", "a0=b=1.bin"], "b=1.bin, an input"),
+        ("./b=1.bin", ["--in", "a0=b=1.bin"], "b=1.bin, an input"),
+        ("x", ["--out", "result0=./x:16"], "x, another output"),
+        (example().join("shef_accel.sv").to_str().unwrap(), ["--seed", "1"], "shef_accel.sv, an"),
+        ("no/x", ["--seed", "1"], ""),
+    ] {
+        let (exit, code) = if part.is_empty() { (5, "SHEF-CLI-015") } else { (2, "SHEF-CLI-026") };
+        case(&[&["--device", &waves(wave)], &more[..]].concat(), exit, code, &[part]);
+    }
+    // A flag that would have no effect.
+    for service in [&["--verifier", "https://localhost", "--as", "me"][..], &["--as", "me"]] {
+        case(service, 2, "SHEF-CLI-001", &["with --image-key or --data-key", service[0]]);
+    }
     let device = ["--device", "vfio-user:/no/such/card"];
     let trust = ["--anchors", "none", "--policy", "none", "--reference", "none"];
     case(&device, 2, "SHEF-CLI-001", &["expected --anchors, --reference and --policy"]);
@@ -300,6 +317,18 @@ fn what_is_wrong_is_named_before_a_card_is_opened() {
         "SHEF-CLI-029",
         &["is vecadd, design 394b6be1", "sim:model is digits-knn, design"],
     );
+
+    // A new vendor is no surprise.
+    for (new, note) in [(true, 1), (false, 0)] {
+        let mut command = command(dir.path(), &example(), &[&["--job", "add", "--vendor", "typo"]]);
+        let output = command.env("SHEF_SIM", "/no/such/simulator").output().unwrap();
+        let said = said(&output);
+        assert_eq!(
+            said.matches("made typo: a new folder, with new keys").count(),
+            note,
+            "{new} {said}"
+        );
+    }
 
     let plain = |args: &[&str]| command(dir.path(), &example(), &[args]);
     fails(plain(&[]), 2, "SHEF-CLI-001", &["expected `start`", "the jobs of shef.toml are add"]);

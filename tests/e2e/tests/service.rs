@@ -805,16 +805,20 @@ fn evidence_to_a_nonce_of_ones_own_is_verified_from_files() {
     let card = Served::start("model");
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("e");
-    let attest = |nonce: &str| {
+    let with = |nonce: &str, more: &[&str]| {
         let mut command = Command::new(shef_program());
         command
             .args(["--json", "attest", &card.uri(), "--nonce", nonce, "--audience", "me", "--out"])
             .arg(&out)
+            .args(more)
             .env("SHEF_VERIFIER", "https://localhost:1")
             .output()
             .unwrap()
     };
+    let attest = |nonce: &str| with(nonce, &[]);
     assert_eq!(attest("0011").status.code(), Some(5));
+    let said = with(&"5a".repeat(32), &["--as", "me"]);
+    assert_eq!(said.status.code(), Some(2), "{}", String::from_utf8_lossy(&said.stderr));
     let nonce = "5a".repeat(32);
     let attested = attest(&nonce);
     assert_eq!(attested.status.code(), Some(0));

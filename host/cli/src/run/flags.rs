@@ -1,7 +1,5 @@
 //! The job of a command line: one of the project's, with entries that flags replace.
 
-use std::path::Path;
-
 use shef_console::CliError;
 use shef_project::{Job, Jobs, Names, Refused};
 use shef_proto::config::Config;
@@ -65,7 +63,7 @@ impl JobArgs {
                 job.ok_or_else(|| wrong(format!("there is no job {name:?}: {}", known())))?
             }
         };
-        let names = Names { registers: &jobs.registers, config, folder: Path::new("") };
+        let names = Names { registers: &jobs.registers, config, project: None };
         let flags: [(&str, &[String], Add); 6] = [
             ("in", &self.inputs, Job::input),
             ("reg", &self.registers, Job::register),

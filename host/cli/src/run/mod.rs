@@ -16,7 +16,7 @@ use shef_console::file::{self, Outputs};
 use shef_console::{CliError, Exit, Output, interrupt};
 use shef_device::{SimKernel, SimParameters};
 use shef_flags::{TlsArgs, WaveArgs};
-use shef_project::{Data, Design, Expect, Jobs};
+use shef_project::{Design, Jobs};
 
 use crate::attest::warn_of_end;
 use crate::project::failed;
@@ -58,33 +58,6 @@ pub struct RunArgs {
     tls: TlsArgs,
 }
 
-/// Endings of files that no output replaces: sources, headers, lists and descriptions.
-const SOURCES: [&str; 7] = ["sv", "svh", "v", "vh", "f", "vc", "toml"];
-
-/// Registers the files of the project that no output replaces. Other files of its folder may be
-/// results of an earlier run.
-fn keep(design: &Design, jobs: &Jobs, outputs: impl Iterator<Item = PathBuf>) {
-    design.files().for_each(file::is_input);
-    for job in jobs.jobs.values() {
-        for input in &job.inputs {
-            if let Data::File(path) = &input.data {
-                file::is_input(path);
-            }
-        }
-    }
-    for test in jobs.tests.values() {
-        for expect in &test.expect {
-            if let Expect::Region { file, .. } = expect {
-                file::is_input(file);
-            }
-        }
-        test.model.iter().for_each(|model| file::is_input(&model.file));
-    }
-    let is_source =
-        |path: &PathBuf| path.extension().is_some_and(|end| SOURCES.iter().any(|e| end == *e));
-    outputs.filter(is_source).for_each(|path| file::is_input(&path));
-}
-
 /// The card of the project that this command starts.
 fn own_card(dir: &Path) -> Uri {
     let project = Some(dir.to_owned());
@@ -119,7 +92,6 @@ pub fn run(output: &Output, args: &RunArgs) -> Result<Exit, CliError> {
     let design = Design::project(&args.dir).map_err(failed)?;
     let jobs = Jobs::read(&args.dir, design.config()).map_err(failed)?;
     let job = args.job.job(&jobs, design.config())?;
-    keep(&design, &jobs, job.outputs.iter().map(|output| output.file.clone()));
     let mut uri = match &args.device {
         Some(text) => text.parse()?,
         None => own_card(&args.dir),
@@ -135,6 +107,8 @@ pub fn run(output: &Output, args: &RunArgs) -> Result<Exit, CliError> {
             return Err(CliError::new("SHEF-CLI-001", message));
         }
     }
+    let files = job.outputs.iter().map(|output| output.file.as_path()).chain(uri.wave());
+    design.kept(&jobs, files).for_each(file::is_input);
     same_design(&uri, &args.dir, &design)?;
     let inputs = data::read(&job, design.config(), args.seed)?;
     let plan = Plan::new(&job, design.config(), &inputs)?;
@@ -144,9 +118,7 @@ pub fn run(output: &Output, args: &RunArgs) -> Result<Exit, CliError> {
     let mut outputs = Outputs::new(parties.key_folders())?;
     let slots = job.outputs.iter().map(|output| outputs.file(&output.file));
     let slots = slots.collect::<Result<Vec<_>, _>>()?;
-    if let Some(wave) = &args.waves.wave {
-        outputs.elsewhere(wave)?;
-    }
+    uri.wave().map_or(Ok(()), |wave| outputs.elsewhere(wave))?;
     warn_of_end(output, &uri, &args.tls)?;
 
     if uri.is_simulated() {

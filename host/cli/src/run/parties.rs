@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use shef::{
-    Attested, Connected, Expect, Host, IpVendor, KeyFolder, SdkError, Service, Session,
-    SystemEntropy, Verifier,
+    Attested, Connected, Expect, Host, IpVendor, SdkError, Service, Session, SystemEntropy,
+    Verifier,
 };
 use shef_console::{CliError, Output, hex};
 use shef_flags::ServiceArgs;
@@ -19,7 +19,7 @@ use shef_verify::{ImageReference, Policy};
 
 use super::steps::Steps;
 use crate::image::MAX_CONTAINER;
-use crate::verify::{TrustArgs, now, read};
+use crate::verify::{TrustArgs, key_folder, now, read};
 
 /// Audience of the evidence.
 const AUDIENCE: &str = "shef run";
@@ -27,8 +27,8 @@ const AUDIENCE: &str = "shef run";
 /// Flags of the parties.
 #[derive(clap::Args)]
 pub struct PartyArgs {
-    /// Key folder of the vendor that builds the image; by default a new vendor, whose keys are in no
-    /// file
+    /// Key folder of the vendor that builds the image, created if it is missing; by default a new
+    /// vendor, whose keys are in no file
     #[arg(long, value_name = "DIR", conflicts_with = "image")]
     vendor: Option<PathBuf>,
     /// Load this image of the project, whose key comes from a verifier service
@@ -102,6 +102,11 @@ impl PartyArgs {
     /// the files.
     pub fn read(&self, output: &Output, design: &Design, own: bool) -> Result<Parties, CliError> {
         let by_service = self.image_key.is_some() || self.data_key.is_some();
+        if let (false, Some(flag)) = (by_service, self.service.given()) {
+            return Err(missing(&format!(
+                "a verifier service appraises only for a key that it has: expected {flag} with --image-key or --data-key"
+            )));
+        }
         let service = if by_service { Some(self.service.open()?) } else { None };
         if self.trust.is_none() && !own && (self.image.is_none() || self.data_key.is_none()) {
             return Err(missing(
@@ -127,7 +132,7 @@ impl PartyArgs {
                 Source::Given(Box::new(container), key.clone())
             }
             (.., Some(folder)) => {
-                let folder = KeyFolder::open(folder)?;
+                let folder = key_folder(output, folder)?;
                 vendor_keys = Some(folder.path().to_owned());
                 Source::Built(Box::new(IpVendor::open(folder, "vendor", &mut entropy)?))
             }

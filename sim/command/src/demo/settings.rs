@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use shef::{Service, Uri};
-use shef_card::{Control, Engine, RtlOptions, SimKernel, SimParameters};
+use shef_card::{CardOptions, Control, Engine, RtlOptions, SimKernel, SimParameters};
 use shef_console::CliError;
 use shef_console::file::{self, Outputs};
 use shef_flags::ServiceArgs;
@@ -11,6 +11,7 @@ use shef_flags::TlsArgs;
 use shef_lab::attacks::{ATTACKS, Attack, Target};
 use shef_lab::data::Dataset;
 use shef_lab::world::Cards;
+use shef_project::Jobs;
 
 /// The digits built into the program.
 const DIGITS: &[u8] = include_bytes!("../../../../tests/data/digits.csv.gz");
@@ -131,6 +132,9 @@ pub fn settings(args: &DemoArgs) -> Result<Settings, CliError> {
     if args.control.is_some() && matches!(cards, Cards::Made(_)) {
         return usage("--control goes with a card that another process serves");
     }
+    if let (None, Some(flag)) = (&args.service.verifier, args.service.given()) {
+        return usage(format!("{flag} goes with --verifier"));
+    }
     if args.keep_secrets && args.keep.is_none() {
         return usage("--keep-secrets goes with --keep DIR");
     }
@@ -141,7 +145,10 @@ pub fn settings(args: &DemoArgs) -> Result<Settings, CliError> {
         }
         None => (Dataset::parse(DIGITS, "the digits of this program")?, false),
     };
-    if let Some(wave) = &args.wave {
+    if let (Some(wave), Cards::Made(CardOptions { design, .. })) =
+        (args.wave.as_deref().or(uri.wave()), &cards)
+    {
+        design.kept(&Jobs::default(), [wave].into_iter()).for_each(file::is_input);
         Outputs::new([])?.elsewhere(wave)?;
     }
     let (train, query) = data.split(args.train)?;
@@ -255,6 +262,11 @@ pub fn card_flags(args: &DemoArgs) -> Result<Vec<String>, CliError> {
     };
     parameters.latency = args.latency.or(parameters.latency);
     parameters.stalls = args.stalls.or(parameters.stalls);
+    if let Some(wave) = &parameters.wave {
+        // The card's process compares it with the sources.
+        args.data.iter().for_each(|data| file::is_input(data));
+        Outputs::new([])?.elsewhere(wave)?;
+    }
     let flags =
         parameters.given().map(|(name, value)| format!("--{name}={}", value.to_string_lossy()));
     Ok(["--device".to_owned(), device.to_owned()].into_iter().chain(flags).collect())

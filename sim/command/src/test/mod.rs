@@ -118,22 +118,21 @@ fn verdict(report: &Report) -> Result<(), CliError> {
 }
 
 /// The project, whose files are inputs of the command.
-fn project(dir: &Path) -> Result<(Design, Jobs), CliError> {
-    let design = Design::project(dir).map_err(shef_lab::probe::card)?;
-    design.files().for_each(file::is_input);
-    let jobs = Jobs::read(dir, design.config()).map_err(shef_lab::probe::card)?;
-    for test in jobs.tests.values() {
-        test.model.iter().for_each(|model| file::is_input(&model.file));
-    }
+fn project(args: &TestArgs) -> Result<(Design, Jobs), CliError> {
+    let design = Design::project(&args.dir).map_err(shef_lab::probe::card)?;
+    let jobs = Jobs::read(&args.dir, design.config()).map_err(shef_lab::probe::card)?;
+    let outputs = [&args.junit, &args.waves.wave].into_iter().flatten();
+    design.kept(&jobs, outputs.map(PathBuf::as_path)).for_each(file::is_input);
     Ok((design, jobs))
 }
 
 /// Runs the tests once, prints their results and writes them to a file. If they do not run, that file
 /// is removed: it would show the results of an earlier run.
 fn test(output: &Output, args: &TestArgs) -> Result<Report, CliError> {
-    let read = project(&args.dir);
+    let read = project(args);
     let mut outputs = Outputs::new([])?;
     let junit = args.junit.as_deref().map(|path| outputs.file(path)).transpose()?;
+    args.waves.wave.as_deref().map_or(Ok(()), |wave| outputs.elsewhere(wave))?;
     let report = read.and_then(|(design, jobs)| tests(output, args, &design, &jobs));
     let written = match (&report, junit) {
         (Ok(report), Some(slot)) => outputs.fill(slot, report::junit(report)),
