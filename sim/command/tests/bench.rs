@@ -127,6 +127,24 @@ fn an_accelerator_that_a_read_changes_cannot_be_measured() {
     assert!(text.contains("has other outputs at cycle"), "{text}");
 }
 
+/// Waves change no cycle, and are of one run.
+#[test]
+fn a_bench_writes_waves() {
+    let project = Project::new("registers");
+    let wave = project.dir.join("run.fst");
+    let waves = ["--wave", wave.to_str().unwrap(), "--wave-scope", "accel"];
+    let (status, _, text) = failure(&project.dir, &waves);
+    assert_eq!(status, 5, "{text}");
+    assert!(text.contains("expected one --latency, found 4"), "{text}");
+    let source = project.dir.join("shef_accel.sv");
+    let (status, code, _) =
+        failure(&project.dir, &["--latency", "40", "--wave", source.to_str().unwrap()]);
+    assert_eq!((status, code.as_str()), (2, "SHEF-CLI-026"));
+    let report = document(&project.dir, &[&["--latency", "40"], &waves[..]].concat());
+    assert_eq!(report["latencies"][0]["shielded"]["cycles"], 65, "{report}");
+    assert!(fs::metadata(&wave).unwrap().len() > 1000);
+}
+
 #[test]
 fn what_cannot_be_measured_is_bad_input() {
     let project = Project::new("registers");

@@ -11,7 +11,9 @@ use std::time::Instant;
 use shef_card::check::DoneRegister;
 use shef_card::measure::{Measured, MeasuredJob};
 use shef_card::{BareCard, Design, RtlOptions, SimKernel};
-use shef_console::{CliError, Output, file, hex};
+use shef_console::file::{self, Outputs};
+use shef_console::{CliError, Output, hex};
+use shef_flags::WaveArgs;
 use shef_lab::probe::card;
 use shef_project::{Job, Jobs, Test};
 
@@ -19,7 +21,7 @@ use crate::job::case::{Case, Results, Subject};
 use crate::job::drive::{self, Shielded, obeys};
 use crate::job::failure::Failure;
 use crate::job::python;
-use crate::job::rig::Rig;
+use crate::job::rig::{self, Rig};
 pub use error::BenchError;
 use report::{HEADS, Pair, Report, Run};
 
@@ -44,6 +46,9 @@ pub struct BenchArgs {
     /// Seed of the job's random inputs
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
+    /// Of the run behind the Shield, with one --latency
+    #[command(flatten)]
+    waves: WaveArgs,
 }
 
 fn value(what: String) -> CliError {
@@ -143,9 +148,10 @@ impl<'p> Bench<'p> {
         failed(self.name, &format!("{shield}, latency {latency}"), failure)
     }
 
-    fn timing(latency: u64) -> RtlOptions {
+    /// A card with this memory, and with the waves of `base`.
+    fn timing(base: &RtlOptions, latency: u64) -> RtlOptions {
         let kernel = SimKernel::Native;
-        RtlOptions { memory_latency: Some(latency), kernel, ..RtlOptions::default() }
+        RtlOptions { memory_latency: Some(latency), kernel, ..base.clone() }
     }
 
     /// Runs the job without a Shield.
@@ -154,7 +160,8 @@ impl<'p> Bench<'p> {
         latency: u64,
         progress: &mut dyn FnMut(&str),
     ) -> Result<(Results, Measured), CliError> {
-        let made = BareCard::new(self.design, &Self::timing(latency), progress);
+        let made =
+            BareCard::new(self.design, &Self::timing(&RtlOptions::default(), latency), progress);
         let mut bare = made.map_err(card)?;
         bare.measure(self.measured.clone()).map_err(card)?;
         let ran = self.bare_job(&mut bare);
@@ -163,37 +170,22 @@ impl<'p> Bench<'p> {
     }
 
     fn bare_job(&self, bare: &mut BareCard) -> Result<Results, Failure> {
-        let (Subject { job, config, .. }, case) = (self.case.subject, &self.case);
-        let base = |name: &str| config.region_by_name(name).map_or(0, |region| region.base);
         bare.check(Some(self.done)).map_err(card)?;
-        for (name, data) in &case.inputs {
-            bare.mem_write(base(name), data);
-        }
-        let ran = drive::run(bare, case.subject, &self.writes);
-        let mut results = Results::default();
-        if ran.is_ok() {
-            for offset in &job.reads {
-                results.registers.insert(*offset, bare.reg_read(*offset).map_err(card)?);
-            }
-        }
-        for output in &job.outputs {
-            let mut bytes = vec![0; output.bytes as usize];
-            bare.mem_read(base(&output.region), &mut bytes);
-            results.regions.insert(output.region.clone(), bytes);
-        }
+        let (ran, results) = drive::bare(bare, &self.case)?;
         obeys(bare.checked())?;
         ran?;
-        case.compare(&results)?;
+        self.case.compare(&results)?;
         Ok(results)
     }
 
     /// Runs the job in a session behind the Shield.
     fn shielded(
         &self,
+        base: &RtlOptions,
         latency: u64,
         progress: &mut dyn FnMut(&str),
     ) -> Result<(Results, Measured), CliError> {
-        let mut rig = Rig::new(self.design, Self::timing(latency), self.case.seed, progress)?;
+        let mut rig = Rig::new(self.design, Self::timing(base, latency), self.case.seed, progress)?;
         rig.card.measure(self.design, self.measured.clone(), progress).map_err(card)?;
         let ran = self.session(&mut rig);
         let results = ran.map_err(|failure| self.failed("shielded", latency, &failure))?;
@@ -232,8 +224,17 @@ pub fn run(output: &Output, args: &BenchArgs) -> Result<(), CliError> {
     let begin = Instant::now();
     let latencies = args.latencies()?;
     let design = Design::project(&args.dir).map_err(card)?;
-    file::are_inputs(&args.dir);
     let jobs = Jobs::read(&args.dir, design.config()).map_err(card)?;
+    let wave = args.waves.wave.as_deref();
+    design.kept(&jobs, wave.into_iter()).for_each(file::is_input);
+    if let Some(wave) = wave {
+        if latencies.len() != 1 {
+            let n = latencies.len();
+            return Err(value(format!("--wave is for one run: expected one --latency, found {n}")));
+        }
+        Outputs::new([])?.elsewhere(wave)?;
+    }
+    let base = rig::waves(&args.waves);
     let job = args.job(&jobs)?;
     let plain = Test { job: job.0.clone(), expect: Vec::new(), model: None, seeds: 1 };
     let (bench, tests) = Bench::new(&design, &jobs, job, &plain, args.seed)?;
@@ -256,7 +257,7 @@ pub fn run(output: &Output, args: &BenchArgs) -> Result<(), CliError> {
             let mut say = |text: &str| spinner.message(text);
             let (results, measured) = match shield {
                 "bare" => bench.bare(latency, &mut say)?,
-                _ => bench.shielded(latency, &mut say)?,
+                _ => bench.shielded(&base, latency, &mut say)?,
             };
             let one = first.get_or_insert_with(|| results.clone());
             let equal = bench.equal(one, &results);

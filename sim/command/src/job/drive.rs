@@ -138,6 +138,35 @@ impl Target for BareCard {
     }
 }
 
+/// Runs the job without a Shield. Returns its cycles, unless it does not end, with what its registers
+/// and regions have then.
+///
+/// # Errors
+/// Refused accesses.
+pub fn bare(
+    bare: &mut BareCard,
+    case: &Case<'_>,
+) -> Result<(Result<u64, Failure>, Results), Failure> {
+    let (Subject { job, config, .. }, writes) = (case.subject, case.writes()?);
+    let base = |name: &str| config.region_by_name(name).map_or(0, |region| region.base);
+    for (name, data) in &case.inputs {
+        bare.mem_write(base(name), data);
+    }
+    let ran = run(bare, case.subject, &writes);
+    let mut results = Results::default();
+    if ran.is_ok() {
+        for offset in &job.reads {
+            results.registers.insert(*offset, bare.reg_read(*offset).map_err(card)?);
+        }
+    }
+    for output in &job.outputs {
+        let mut bytes = vec![0; output.bytes as usize];
+        bare.mem_read(base(&output.region), &mut bytes);
+        results.regions.insert(output.region.clone(), bytes);
+    }
+    Ok((ran, results))
+}
+
 /// A session, and the card that it is on.
 pub struct Shielded<'s, 'h> {
     /// The session.

@@ -1,8 +1,9 @@
 //! A card with a project's design, and all parties.
 
-use shef_card::{CardOptions, CardProbe, Design, Engine, RtlOptions, SimKernel};
+use shef_card::{CardOptions, CardProbe, Design, Engine, RtlOptions, SimKernel, SimParameters};
 use shef_console::CliError;
 use shef_console::file::TempFolder;
+use shef_flags::WaveArgs;
 use shef_lab::probe::Location;
 use shef_lab::world::{Cards, Plan, World};
 
@@ -15,6 +16,13 @@ pub struct Rig {
     /// Observation of the card.
     pub card: CardProbe,
     _keys: TempFolder,
+}
+
+/// A card's options with the waves of the command line, whose file was checked.
+pub fn waves(args: &WaveArgs) -> RtlOptions {
+    let mut parameters = SimParameters::default();
+    args.apply(&mut parameters);
+    RtlOptions::from(&parameters)
 }
 
 /// What a seed decides of a card: the memory's latency and stalls, and what registers and memories of

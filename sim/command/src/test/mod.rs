@@ -25,7 +25,7 @@ use shef_project::Jobs;
 
 use crate::job::case::{Case, Subject};
 use crate::job::failure::Failure;
-use crate::job::python;
+use crate::job::{python, rig};
 
 pub use error::TestError;
 use outcome::Passed;
@@ -159,7 +159,7 @@ fn tests(
         hex::encode(&design.digest()[..4])
     ))?;
     let plan = Plan::new(&subjects, args)?;
-    let base = waves::base(&args.waves)?;
+    let base = rig::waves(&args.waves);
     let runs: usize = plan.phases.iter().map(|(_, cases)| cases.len()).sum();
     if base.wave.is_some() && runs != 1 {
         let what = format!(

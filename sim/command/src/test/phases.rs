@@ -7,7 +7,7 @@ use shef_lab::probe::card;
 
 use super::outcome::Passed;
 use super::{attacks, residue};
-use crate::job::case::{Case, Results};
+use crate::job::case::Case;
 use crate::job::drive::{self, Shielded, obeys};
 use crate::job::failure::Failure;
 use crate::job::rig::{self, Rig, timing};
@@ -115,25 +115,8 @@ fn bare(mut card: BareCard, case: &Case<'_>) -> Result<Passed, Failure> {
 }
 
 fn bare_job(bare: &mut BareCard, case: &Case<'_>) -> Result<Passed, Failure> {
-    let config = case.subject.config;
     bare.check(done(case)).map_err(card)?;
-    for (name, data) in &case.inputs {
-        let base = config.region_by_name(name).map_or(0, |region| region.base);
-        bare.mem_write(base, data);
-    }
-    let ran = drive::run(bare, case.subject, &case.writes()?);
-    let mut results = Results::default();
-    if ran.is_ok() {
-        for offset in &case.subject.job.reads {
-            results.registers.insert(*offset, bare.reg_read(*offset).map_err(card)?);
-        }
-    }
-    for output in &case.subject.job.outputs {
-        let base = config.region_by_name(&output.region).map_or(0, |region| region.base);
-        let mut bytes = vec![0; output.bytes as usize];
-        bare.mem_read(base, &mut bytes);
-        results.regions.insert(output.region.clone(), bytes);
-    }
+    let (ran, results) = drive::bare(bare, case)?;
     let compared = case.compare(&results);
     // A broken rule comes first: it may be the cause of all else.
     let right = ran.is_ok() && compared.is_ok();

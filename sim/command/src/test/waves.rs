@@ -3,10 +3,8 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
-use shef_card::{Design, RtlOptions, SimParameters, WaveScope};
-use shef_console::file::Outputs;
+use shef_card::{Design, RtlOptions, WaveScope};
 use shef_console::{CliError, hex};
-use shef_flags::WaveArgs;
 
 use super::phases::{self, Phase};
 use crate::job::case::Case;
@@ -26,19 +24,6 @@ pub struct Kept {
     /// Cycle of the failure in this run. Another build writes the waves, whose registers may begin
     /// with other contents.
     pub failed: Option<u64>,
-}
-
-/// The card's options with the waves of the command line, after a check of their file.
-///
-/// # Errors
-/// SHEF-CLI-015 and SHEF-CLI-026.
-pub fn base(args: &WaveArgs) -> Result<RtlOptions, CliError> {
-    if let Some(wave) = &args.wave {
-        Outputs::new([])?.elsewhere(wave)?;
-    }
-    let mut parameters = SimParameters::default();
-    args.apply(&mut parameters);
-    Ok(RtlOptions::from(&parameters))
 }
 
 /// The file of a case in the cache.
