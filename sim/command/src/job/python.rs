@@ -161,8 +161,11 @@ impl Printed {
     }
 }
 
-/// The folder of the NumPy that `cargo xtask setup` fetched, if there is one.
+/// The folder of NumPy in `SHEF_NUMPY`, or of the one that `cargo xtask setup` fetched, if there is one.
 fn numpy_of_setup() -> Option<PathBuf> {
+    if let Some(folder) = std::env::var_os("SHEF_NUMPY").filter(|folder| !folder.is_empty()) {
+        return Some(folder.into());
+    }
     let tools = std::fs::read_dir(shef_card::repository().join("target/tools")).ok()?;
     let is_numpy = |path: &PathBuf| {
         path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("numpy-"))
