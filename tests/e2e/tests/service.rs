@@ -398,7 +398,7 @@ fn nothing_is_released_to_a_seed_for_hardware() {
     assert_eq!(release(&mut shef::Source::new(Some(1), "owner").unwrap()), "SHEF-SDK-044");
     assert_eq!(
         release(&mut shef::Source::new(None, "owner").unwrap()),
-        "SHEF-SVC-055",
+        "SHEF-SVC-020",
         "the service was asked"
     );
     assert_eq!(released(&service), before);
@@ -770,15 +770,15 @@ fn a_device_is_attested_and_keys_are_managed_from_the_command_line() {
     verifier.fails("operator", &release_to(&device, "digits", "kernel", &out), 1, "SHEF-SVC-061");
     verifier.ok("operator", &["keys", "enable", "digits"]);
     verifier.fails("operator", &release_to(&device, "digits", "shield", &out), 1, "SHEF-KRN-014");
-    verifier.fails("operator", &release_to(&device, "none", "kernel", &out), 5, "SHEF-SVC-055");
-    verifier.fails("operator", &["keys", "show", "none"], 5, "SHEF-SVC-055");
+    verifier.fails("operator", &release_to(&device, "none", "kernel", &out), 5, "SHEF-SVC-020");
+    verifier.fails("operator", &["keys", "show", "none"], 5, "SHEF-SVC-020");
     assert!(!Path::new(&out).exists(), "what was refused left a file");
     verifier.fails("operator", &["keys", "add", "more", "--policy", "default"], 2, "SHEF-CLI-001");
     verifier.fails(
         "operator",
         &["keys", "add", "more", "--policy", "none", "--generate", "32"],
         5,
-        "SHEF-SVC-055",
+        "SHEF-SVC-020",
     );
 
     verifier.client("fleet", Role::Attest, now());
