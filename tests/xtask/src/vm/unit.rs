@@ -59,6 +59,7 @@ pub fn pack(
     // A served card measures its image's design.
     a.tree(&root(), &|name| {
         name == "shell-rtl"
+            || name.starts_with("shell-rtl/accel")
             || name.starts_with("shell-rtl/rtl")
             || name.starts_with("shell-rtl/shell")
     })?;
