@@ -59,6 +59,7 @@ pub fn pack(
     // A served card measures its image's design.
     a.tree(&root(), &|name| {
         name == "shell-rtl"
+            || name.starts_with("shell-rtl/accel")
             || name.starts_with("shell-rtl/rtl")
             || name.starts_with("shell-rtl/shell")
     })?;
@@ -101,7 +102,8 @@ const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\n\
 const CAN: [(&str, &str, &str); 14] = [
     ("read-home", "no", "yes"),
     ("read-other-home", "no", "yes"),
-    ("write-configuration", "no", "yes"),
+    // The folder is root's: the agent's user writes nothing there, in the unit or outside.
+    ("write-configuration", "no", "no"),
     ("write-var-lib", "no", "yes"),
     ("write-run", "yes", "yes"),
     ("see-tmp", "no", "yes"),
