@@ -12,7 +12,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
@@ -30,7 +30,7 @@ const MESSAGES: usize = 2048;
 /// Time between two looks at whether the program still runs.
 const TICK: Duration = Duration::from_millis(500);
 
-/// Time for a program that writes waves to end.
+/// Time for a program that shows waves or reports to end.
 const WAVES: Duration = Duration::from_secs(20);
 
 /// Trust data for a simulated card, as the files that `shef sim trust` writes. The simulator's
@@ -48,6 +48,8 @@ pub(crate) struct Simulator {
     uri: Uri,
     trust: SimulatedTrust,
     child: Child,
+    /// Closed when all messages of the process were read.
+    messages: Receiver<()>,
     folder: PathBuf,
 }
 
@@ -65,8 +67,10 @@ impl Simulator {
 
 impl Drop for Simulator {
     fn drop(&mut self) {
-        if matches!(&self.uri, Uri::SimRtl(parameters) if parameters.wave.is_some()) {
-            // A killed program leaves an incomplete file of waves, so the program gets time to end.
+        let shows = matches!(&self.uri, Uri::SimRtl(p) if p.wave.is_some() || p.check);
+        if shows {
+            // A killed program leaves an incomplete file of waves, and does not print its last
+            // reports, so the program gets time to end.
             drop(self.child.stdin.take());
             let begin = Instant::now();
             while begin.elapsed() < WAVES && matches!(self.child.try_wait(), Ok(None)) {
@@ -77,6 +81,10 @@ impl Drop for Simulator {
         let _ = std::fs::remove_dir_all(&self.folder);
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if shows {
+            // Another process may hold the pipe open.
+            let _ = self.messages.recv_timeout(TICK);
+        }
     }
 }
 
@@ -159,14 +167,17 @@ enum Line {
     Message(String),
 }
 
-/// Passes on the lines of a pipe until it closes, and prints warnings.
+/// Passes on the lines of a pipe until it closes, and prints warnings. What it returns is closed
+/// then.
 fn read(
     pipe: impl Read + Send + 'static,
     to: Sender<Line>,
     line: fn(String) -> Line,
     warnings: bool,
-) {
+) -> Receiver<()> {
+    let (ends, ended) = mpsc::channel();
     std::thread::spawn(move || {
+        let _ends: Sender<()> = ends;
         // The pipe is read to its end, so that the program never waits for room in it.
         for text in BufReader::new(pipe).split(b'\n').map_while(Result::ok) {
             let text = String::from_utf8_lossy(&text).into_owned();
@@ -176,6 +187,7 @@ fn read(
             let _ = to.send(line(text));
         }
     });
+    ended
 }
 
 fn arguments(uri: &Uri, socket: &Path) -> Vec<std::ffi::OsString> {
@@ -221,9 +233,10 @@ pub(crate) fn open(
         failed(format!("{}: {e}", program.get_program().display()))
     })?;
     let trust = SimulatedTrust::default();
-    let mut simulator = Simulator { uri: uri.clone(), trust, child, folder };
+    let messages = mpsc::channel().1;
+    let mut simulator = Simulator { uri: uri.clone(), trust, child, messages, folder };
     let checks = matches!(uri, Uri::SimRtl(parameters) if parameters.check);
-    simulator.trust = ready(&mut simulator.child, &socket, progress, checks)?;
+    (simulator.trust, simulator.messages) = ready(&mut simulator.child, &socket, progress, checks)?;
     let card = shef_vfio_user::open(&socket, shef_vfio_user::DEFAULT_TIMEOUT)?;
     Ok((Box::new(card), simulator))
 }
@@ -251,13 +264,14 @@ fn ready(
     socket: &Path,
     mut progress: Option<&mut dyn FnMut(&str)>,
     warnings: bool,
-) -> Result<SimulatedTrust, SdkError> {
+) -> Result<(SimulatedTrust, Receiver<()>), SdkError> {
     let (lines, heard) = mpsc::channel();
+    let mut read_all = mpsc::channel().1;
     if let Some(out) = child.stdout.take() {
         read(out, lines.clone(), Line::Document, false);
     }
     if let Some(messages) = child.stderr.take() {
-        read(messages, lines, Line::Message, warnings);
+        read_all = read(messages, lines, Line::Message, warnings);
     }
     let (mut said, mut document, mut ended) = (String::new(), String::new(), false);
     loop {
@@ -276,7 +290,7 @@ fn ready(
                 document += &text;
                 document.push('\n');
                 if let Some(trust) = served(&document, socket) {
-                    return Ok(trust);
+                    return Ok((trust, read_all));
                 }
             }
             Line::Message(text) => {
@@ -346,7 +360,7 @@ mod tests {
         let result = ready(&mut child, Path::new("/s"), None, false);
         let _ = child.kill();
         let _ = child.wait();
-        (result, start.elapsed())
+        (result.map(|(trust, _)| trust), start.elapsed())
     }
 
     #[test]
