@@ -325,18 +325,29 @@ pub fn example(dir: &Path) -> PathBuf {
     built(name, dir, &["--locked"])
 }
 
-/// Runs cargo in `dir`, and finds the resulting program `name`.
-fn built(name: &str, dir: &Path, args: &[&str]) -> PathBuf {
+/// The tests of an example: cargo's output.
+///
+/// # Panics
+/// If cargo does not start.
+pub fn tested_example(dir: &Path) -> std::process::Output {
+    cargo(dir).args(["test", "--quiet", "--locked"]).output().expect("cargo runs")
+}
+
+/// Cargo in `dir`, with the target folder of these tests.
+fn cargo(dir: &Path) -> Command {
     // target/PROFILE/deps/TEST
     let test = std::env::current_exe().expect("the test's own path");
     let target = test.ancestors().nth(3).expect("it is in a target folder");
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(dir).env("CARGO_TARGET_DIR", target);
     cargo
-        .args(["build", "--quiet", "--message-format", "json-render-diagnostics"])
-        .args(args)
-        .current_dir(dir)
-        .env("CARGO_TARGET_DIR", target);
-    let built = cargo.output().expect("cargo runs");
+}
+
+/// Builds in `dir`, and finds the resulting program `name`.
+fn built(name: &str, dir: &Path, args: &[&str]) -> PathBuf {
+    let mut build = cargo(dir);
+    build.args(["build", "--quiet", "--message-format", "json-render-diagnostics"]).args(args);
+    let built = build.output().expect("cargo runs");
     let messages = String::from_utf8_lossy(&built.stdout).into_owned();
     let program = messages
         .lines()

@@ -401,6 +401,9 @@ mod long {
     #[ignore = "long: a workspace of its own is built"]
     fn a_program_of_a_workspace_of_its_own_adds_files() {
         let program = shef_e2e::example(&example());
+        let tested = shef_e2e::tested_example(&example());
+        let said = String::from_utf8_lossy(&tested.stdout);
+        assert!(tested.status.success() && said.contains("1 passed"), "{said}");
         let dir = tempfile::tempdir().unwrap();
         let file = |name: &str| dir.path().join(name);
         let run = |a: &[u8], b: &[u8]| {
