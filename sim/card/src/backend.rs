@@ -78,8 +78,6 @@ pub(crate) trait Backend {
     fn measure(&mut self, bare: &Library, job: MeasuredJob) -> Result<(), CardError>;
     /// The measured job.
     fn measured(&mut self) -> Result<Measured, CardError>;
-    /// Beats at all ports so far: while it grows, the design makes progress.
-    fn beats(&self) -> u64;
     /// The bursts at the accelerator's ports, and who waits for whom.
     fn progress(&self) -> Result<Progress, CardError>;
     /// Calls `hook` when the accelerator's ports are stuck for this number of cycles.

@@ -301,11 +301,6 @@ impl CardProbe {
         self.backend.borrow_mut().measured()
     }
 
-    /// Beats at all ports so far: while it grows, the design makes progress.
-    pub fn beats(&self) -> u64 {
-        self.backend.borrow().beats()
-    }
-
     /// The bursts at the accelerator's ports, and who waits for whom.
     ///
     /// # Errors

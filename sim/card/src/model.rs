@@ -136,10 +136,6 @@ impl Backend for ModelBackend {
         Err(no_ports())
     }
 
-    fn beats(&self) -> u64 {
-        0
-    }
-
     fn fail_reads(&mut self, range: Range<u64>) {
         self.model.add_fault(range, MemoryFault::Error);
     }

@@ -384,11 +384,6 @@ impl Backend for RtlBackend {
         Ok(self.core.measured()?)
     }
 
-    fn beats(&self) -> u64 {
-        let (okay, refused) = self.core.beats_delivered();
-        okay + refused + beats(&self.core)
-    }
-
     fn progress(&self) -> Result<Progress, CardError> {
         Ok(self.core.progress())
     }
@@ -414,12 +409,6 @@ impl Backend for RtlBackend {
             });
         }
     }
-}
-
-/// Beats and answers at the memory ports so far.
-fn beats(core: &CoreSim) -> u64 {
-    let counters = core.counters();
-    counters.read_beats + counters.write_beats + counters.answers
 }
 
 /// A record of the ports of a core, which observes every cycle once it was started.
@@ -534,9 +523,10 @@ impl BareCard {
         self.core.cycles()
     }
 
-    /// Beats at all ports so far: while it grows, the accelerator makes progress.
+    /// Beats and answers at all ports so far.
     pub fn beats(&self) -> u64 {
-        beats(&self.core)
+        let counters = self.core.counters();
+        counters.read_beats + counters.write_beats + counters.answers
     }
 
     /// The bursts at the accelerator's ports, and who waits for whom.

@@ -6,13 +6,9 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// The program. Its Python finds the NumPy of `cargo xtask setup`.
+/// The program. It finds the NumPy of `cargo xtask setup`.
 fn shef_sim(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_shef-sim"));
-    let numpy = shef_card::repository().join("target/tools/numpy-2.4.6");
-    if numpy.is_dir() {
-        command.env("PYTHONPATH", numpy);
-    }
     command.args(args);
     command
 }

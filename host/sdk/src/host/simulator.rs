@@ -167,8 +167,8 @@ enum Line {
     Message(String),
 }
 
-/// Passes on the lines of a pipe until it closes, and prints warnings. What it returns is closed
-/// then.
+/// Passes on the lines of a pipe until it closes, and prints warnings. The returned channel closes
+/// after the last line.
 fn read(
     pipe: impl Read + Send + 'static,
     to: Sender<Line>,

@@ -61,7 +61,7 @@ pub struct Patience {
     /// Time limit of a wait. The default is an hour.
     pub most: Duration,
     /// Maximum number of cycles without progress at the accelerator's ports, on a simulated card of
-    /// this machine ([`Device::progress`](crate::Device::progress)). There is none by default.
+    /// this machine ([`Device::progress`](crate::Device::progress)). By default, no limit.
     pub stall_cycles: Option<u64>,
     /// Cancels waits, and transfers too. A [`crate::Worker`] replaces it while it works for a
     /// future.

@@ -192,7 +192,7 @@ fn call(
     if let Some(numpy) = numpy_of_setup() {
         python.env("SHEF_NUMPY", numpy);
     }
-    // A group of its own, which ends with it.
+    // One process group, so that its children end with it.
     python.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = interrupt::child(&mut python)
         .map_err(|e| missing(format!("python3 does not start: {e}")))?;

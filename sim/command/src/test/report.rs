@@ -36,7 +36,7 @@ pub struct PhaseReport {
     pub replay: Option<String>,
     /// Waves of the failing seed without a Shield.
     pub wave: Option<Kept>,
-    /// Why there are none.
+    /// Why no waves were kept.
     pub no_wave: Option<String>,
 }
 

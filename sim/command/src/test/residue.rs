@@ -5,7 +5,7 @@ use shef_card::{Design, RtlOptions, Traced};
 use shef_console::CliError;
 use shef_lab::probe::card;
 use shef_project::Value;
-use shef_proto::config::Mode;
+use shef_proto::config::{Mode, Region};
 
 use super::outcome::Passed;
 use crate::job::case::{Case, Results};
@@ -107,6 +107,13 @@ pub fn run(
     Ok(found.map(|()| Passed::default()))
 }
 
+/// Blocks of zeros for a region, with their addresses.
+fn zeros(region: &Region) -> impl Iterator<Item = (u64, Vec<u8>)> {
+    let end = region.base + region.size;
+    let len = move |at: u64| (end - at).min(BLOCK as u64) as usize;
+    (region.base..end).step_by(BLOCK).map(move |at| (at, vec![0; len(at)]))
+}
+
 /// A first session with a secret, and the second one.
 fn sessions(rig: &mut Rig, case: &Case<'_>, secret: &Secret) -> Result<Seen, Failure> {
     let Rig { world, host, card: probe, .. } = rig;
@@ -119,9 +126,8 @@ fn sessions(rig: &mut Rig, case: &Case<'_>, secret: &Secret) -> Result<Seen, Fai
     // What is unprotected is no secret of the card's.
     let unprotected = case.subject.config.regions().iter().filter(|r| r.mode == Mode::Bypass);
     for region in unprotected {
-        for at in (region.base..region.base + region.size).step_by(BLOCK) {
-            let len = (region.base + region.size - at).min(BLOCK as u64) as usize;
-            host.device().mem_write(at, &vec![0; len]).map_err(CliError::from)?;
+        for (at, zeros) in zeros(region) {
+            host.device().mem_write(at, &zeros).map_err(CliError::from)?;
         }
     }
     world.ready(host)?;
@@ -270,9 +276,8 @@ mod unshielded {
         let config = case.subject.config;
         let load = |card: &mut Polled, inputs: &[(String, Vec<u8>)]| {
             for region in config.regions() {
-                for at in (region.base..region.base + region.size).step_by(BLOCK) {
-                    let len = (region.base + region.size - at).min(BLOCK as u64) as usize;
-                    card.0.mem_write(at, &vec![0; len]);
+                for (at, zeros) in zeros(region) {
+                    card.0.mem_write(at, &zeros);
                 }
             }
             for (name, data) in inputs {
