@@ -11,6 +11,7 @@ module shef_dma_core
   import shef_pkg::*;
 #(
     parameter int unsigned ShellId = 1,
+    parameter int unsigned ClockKhz = 250_000,
     parameter logic [63:0] CardBytes = 64'h4_0000_0000,
     parameter int unsigned TimeoutCycles = 1 << 20
 ) (
@@ -56,7 +57,8 @@ module shef_dma_core
   assign wipe_ack_o = core_wiped && dma_wiped;
 
   shef_core #(
-      .ShellId(ShellId)
+      .ShellId(ShellId),
+      .ClockKhz(ClockKhz)
   ) u_core (
       .clk_i,
       .rst_ni,

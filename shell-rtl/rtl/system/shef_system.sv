@@ -21,6 +21,7 @@ module shef_system
   import shef_pkg::*;
 #(
     parameter int unsigned ShellId = 1,
+    parameter int unsigned ClockKhz = 250_000,
     parameter logic [63:0] CardBytes = 64'h4_0000_0000,
     parameter int unsigned TimeoutCycles = 1 << 20,
     parameter int unsigned WipeCycles = 1 << 22
@@ -217,6 +218,7 @@ module shef_system
 
   shef_dma_core #(
       .ShellId(ShellId),
+      .ClockKhz(ClockKhz),
       .CardBytes(CardBytes),
       .TimeoutCycles(TimeoutCycles)
   ) u_design (
