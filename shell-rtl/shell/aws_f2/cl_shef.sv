@@ -126,9 +126,10 @@ module cl_shef
   access_t access, core_access;
   answer_t answer, core_answer;
   logic ddr_ready, irq_dropped, pcis_read_late, pcis_write_late;
-  always_ff @(posedge clk_main_a0) begin
-    linked_q <= main_rst_n && locked;
-    link_up_q <= link_rst_n;
+  always_ff @(posedge clk_main_a0) linked_q <= main_rst_n && locked;
+  always_ff @(posedge clk_main_a0 or negedge link_rst_n) begin
+    if (!link_rst_n) link_up_q <= 1'b0;
+    else link_up_q <= 1'b1;
   end
 
   shef_f2_ocl #(
@@ -211,7 +212,10 @@ module cl_shef
   logic [MEDIUM_AW-1:0] medium_at;
   logic [31:0] medium_in, medium_out;
   logic link_core_rst_q;
-  always_ff @(posedge core_clk) link_core_rst_q <= link_core_rst_n;
+  always_ff @(posedge core_clk or negedge link_core_rst_n) begin
+    if (!link_core_rst_n) link_core_rst_q <= 1'b0;
+    else link_core_rst_q <= 1'b1;
+  end
   shef_f2_ctl u_ctl (
       .clk_i(core_clk),
       .rst_ni(link_core_rst_q),

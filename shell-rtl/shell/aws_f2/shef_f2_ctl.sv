@@ -62,7 +62,7 @@ module shef_f2_ctl
   };
 
   logic unused;
-  assign unused = access_q.addr[16];
+  assign unused = access_q.boot ^ access_q.addr[16];
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin

@@ -33,9 +33,12 @@ module shef_f2_irq
       .rst_no(core_path_rst_n)
   );
 
-  // A cycle behind the reset, in which the FIFO is empty.
+  // The path is up.
   logic up_q;
-  always_ff @(posedge main_clk_i) up_q <= main_path_rst_n;
+  always_ff @(posedge main_clk_i or negedge main_path_rst_n) begin
+    if (!main_path_rst_n) up_q <= 1'b0;
+    else up_q <= 1'b1;
+  end
 
   logic ready, valid;
   logic [15:0] vector;
