@@ -18,6 +18,7 @@ pub fn all(root: &Path) -> Result<Vec<Generated>, String> {
     registers(root, &mut out)?;
     shields(root, &mut out)?;
     microprogram(root, &mut out)?;
+    ports(root, &mut out)?;
     Ok(out)
 }
 
@@ -89,6 +90,15 @@ fn microprogram(root: &Path, out: &mut Vec<Generated>) -> Result<(), String> {
             .map_err(|e| format!("{FOLDER}/{e}"))?;
     let content = program.to_systemverilog(&format!("{FOLDER}/shield.uasm"));
     out.push(Generated { path: "shell-rtl/rtl/core/shef_ucode_pkg.sv".into(), content });
+    Ok(())
+}
+
+/// The port list of a custom logic for AWS F2.
+fn ports(root: &Path, out: &mut Vec<Generated>) -> Result<(), String> {
+    const TABLE: &str = "shell-rtl/shell/aws_f2/ports.csv";
+    let ports = crate::f2::ports(&read(root, TABLE)?).map_err(|e| format!("{TABLE}: {e}"))?;
+    let path = "shell-rtl/shell/f2_model/cl_ports.vh".into();
+    out.push(Generated { path, content: crate::f2::header(&ports) });
     Ok(())
 }
 
