@@ -4,7 +4,7 @@
 // core_clk, core_locked: output of the MMCM. ddr_ready, mem0_*: the memory controller, on core_clk.
 // noise_*: raw bits, on the kernel's clock, whose edges are edges of core_clk (kernel_tick).
 // uds_i and so on: the identity of the image. obs_*, seen_*, chk_*: as in shef_system_top.
-// mbox_*, krn_*, cfg_*, native_*: in the build with the native kernel (native/), the mailbox, the
+// mbox_*, krn_*, cfg_*, native_*: in the build with the native kernel (f2_native), the mailbox, the
 // Shield's kernel port and the configuration port; otherwise unused.
 `include "shef_ports.svh"
 `include "shef_check_ports.svh"
