@@ -5,14 +5,15 @@
 // RUN. From power-on, rst_ni or a lost clock the way to HELD is by a wipe; from RUN, a function-level
 // reset, power state 3 and reset_i lead there. start_i leaves HELD.
 // flr_done_o is high for one cycle after each rise of flr_i: in HELD, thus after the wipe. Without a
-// clock no wipe is possible: after WipeCycles the reset is acknowledged all the same, so that
+// clock no wipe is possible: after FlrCycles the reset is acknowledged all the same, so that
 // the card does not hang, and the core stays in reset.
 // run_o is the core's reset, low-active, for reset synchronisers; memory_run_o that of the memory
 // controller, which is reset too when the core did not end its bursts. Both come from flip-flops.
 // wiped_i, quiet_i, locked_i are synchronous to clk_i. cycles_o: duration of the last wipe.
 `default_nettype none
 module shef_f2_life #(
-    parameter int unsigned WipeCycles = 22_500_000,
+    parameter int unsigned WipeCycles = 11_000_000,
+    parameter int unsigned FlrCycles = 11_000_000,
     parameter int unsigned DrainCycles = 25_000,
     parameter int unsigned HoldCycles = 64
 ) (
@@ -46,13 +47,15 @@ module shef_f2_life #(
   state_e state_q;
   logic [31:0] timer_q;  // cycles in this state
   logic [31:0] wipe_q;   // cycles since the cause of the wipe
+  logic [31:0] flr_wait_q;  // cycles of the reset that waits
   logic flr_q, flr_pending_q, flr_done_q, run_q, memory_run_q, memory_up_q, wipe_req_q;
 
   // The acknowledgement of an earlier wipe is gone by then.
   wire settled = timer_q >= 32'(HoldCycles);
   wire wipe_late = timer_q >= 32'(WipeCycles);
   wire leave = flr_pending_q || power_off_i || reset_i;
-  wire done = flr_pending_q && (state_q == HELD && settled || state_q == LOCK && wipe_late);
+  wire done = flr_pending_q && (state_q == HELD && settled || state_q == LOCK && !locked_i &&
+      flr_wait_q >= 32'(FlrCycles));
 
   assign flr_done_o = flr_done_q;
   assign run_o = run_q;
@@ -68,6 +71,7 @@ module shef_f2_life #(
       state_q <= LOCK;
       timer_q <= '0;
       wipe_q <= '0;
+      flr_wait_q <= '0;
       cycles_o <= '0;
       flr_q <= 1'b0;
       flr_pending_q <= 1'b0;
@@ -83,6 +87,8 @@ module shef_f2_life #(
       else if (done) flr_pending_q <= 1'b0;
 
       memory_up_q <= state_q == HELD && settled;
+      if (!flr_pending_q) flr_wait_q <= '0;
+      else if (flr_wait_q != '1) flr_wait_q <= flr_wait_q + 32'd1;
       if (timer_q != '1) timer_q <= timer_q + 32'd1;
       if (wipe_q != '1) wipe_q <= wipe_q + 32'd1;
 
