@@ -45,6 +45,20 @@ module shef_port_mux
     logic [NSets-1:0] may_read, may_write;
     logic [3:0] order;  // bursts that wait for their data
 
+    // ---- responses ----
+    logic [NSets-1:0] b_for, r_for;
+    logic b_lost, r_lost;  // for a set that is not at this port
+    always_comb begin
+      for (int unsigned s = 0; s < NSets; s++) begin
+        b_for[s] = mem_rsp_i.b.id[7:6] == SetNo[s];
+        r_for[s] = mem_rsp_i.r.id[7:6] == SetNo[s];
+      end
+      b_lost = b_for == '0;
+      r_lost = r_for == '0;
+      if (b_lost) b_for[0] = 1'b1;
+      if (r_lost) r_for[0] = 1'b1;
+    end
+
     // ---- requests, and the order of the data ----
     place_t ar_sel, aw_sel, w_sel;
     logic ar_valid, aw_valid, w_room, w_known, w_end;
@@ -81,20 +95,8 @@ module shef_port_mux
     end else begin : g_alike
       assign may_read = '1;
       assign may_write = '1;
-    end
-
-    // ---- responses ----
-    logic [NSets-1:0] b_for, r_for;
-    logic b_lost, r_lost;  // for a set that is not at this port
-    always_comb begin
-      for (int unsigned s = 0; s < NSets; s++) begin
-        b_for[s] = mem_rsp_i.b.id[7:6] == SetNo[s];
-        r_for[s] = mem_rsp_i.r.id[7:6] == SetNo[s];
-      end
-      b_lost = b_for == '0;
-      r_lost = r_for == '0;
-      if (b_lost) b_for[0] = 1'b1;
-      if (r_lost) r_for[0] = 1'b1;
+      logic unused;
+      assign unused = ^order;
     end
 
     always_comb begin
