@@ -40,7 +40,7 @@ module f2_pcim
   logic [1:0] gap;          // cycles in which W was owed and not offered
   // One beat: its place in the stream of the beats that are inside.
   logic marked;
-  logic [3:0] before;
+  logic [3:0] ahead;
   logic mark_bit;
   (* anyseq *) logic pick;
   wire take = w_valid_i && w_ready;
@@ -78,7 +78,7 @@ module f2_pcim
       reads <= '0;
       gap <= '0;
       marked <= 1'b0;
-      before <= '0;
+      ahead <= '0;
       mark_bit <= 1'b0;
     end else begin
       owed <= owed + (aw_sent ? 4'(req.aw.len) + 4'd1 : '0) - 4'(w_sent);
@@ -91,11 +91,11 @@ module f2_pcim
       if (!marked && take && pick) begin
         marked <= 1'b1;
         mark_bit <= w_i.data[0];
-        before <= stored - 4'(w_sent);
+        ahead <= stored - 4'(w_sent);
       end else if (marked) begin
-        if (!up_i && before >= promised) marked <= 1'b0;
-        else if (w_sent && before == '0) marked <= 1'b0;
-        else before <= before - 4'(w_sent);
+        if (!up_i && ahead >= promised) marked <= 1'b0;
+        else if (w_sent && ahead == '0) marked <= 1'b0;
+        else ahead <= ahead - 4'(w_sent);
       end
     end
   end
@@ -107,8 +107,9 @@ module f2_pcim
       if (ar_q) a_ar_stays : assert (req.ar_valid && req.ar == req_q.ar);
       if (req.w_valid) a_after_aw : assert (owed != '0);
       a_no_gap : assert (gap <= 2'd1);
+      if (gap != '0) i_gap : assert (req.w_valid);
       a_whole : assert (stored >= promised);
-      if (w_sent && marked && before == '0) a_data : assert (req.w.data[0] == mark_bit);
+      if (w_sent && marked && ahead == '0) a_data : assert (req.w.data[0] == mark_bit);
       if (!up_i) a_taken : assert (req.b_ready && req.r_ready);
       if (idle) a_idle : assert (owed == '0 && promised == '0 && writes == '0 && reads == '0 &&
           !req.aw_valid && !req.ar_valid && !req.w_valid);
@@ -125,9 +126,9 @@ module f2_pcim
       i_counts : assert (8'(writes) == dut.writes_q && 8'(reads) == dut.reads_q);
       i_few : assert (writes <= 3'd5 && reads <= 3'd5);
       if (marked) begin
-        i_before : assert (before < stored);
-        if (before == '0 && dut.out_valid_q) i_out : assert (dut.out_q.data[0] == mark_bit);
-        else i_mem : assert (dut.beat_q[2'(dut.sent_q[1:0] + 2'(before) - 2'(dut.out_valid_q))].data[0]
+        i_before : assert (ahead < stored);
+        if (ahead == '0 && dut.out_valid_q) i_out : assert (dut.out_q.data[0] == mark_bit);
+        else i_mem : assert (dut.beat_q[2'(dut.sent_q[1:0] + 2'(ahead) - 2'(dut.out_valid_q))].data[0]
             == mark_bit);
       end
     end

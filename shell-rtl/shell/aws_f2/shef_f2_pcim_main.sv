@@ -41,16 +41,16 @@ module shef_f2_pcim_main
 
   wire place_t filled = fill_q - promise_q;
   wire whole = filled > place_t'(aw_i.len);
+  wire aw_take = aw_valid_i && whole && up_i && !aw_valid_q;
+  wire w_take = up_i && place_t'(fill_q - sent_q) != place_t'(Beats);
+  wire ar_take = ar_valid_i && up_i && (!ar_valid_q || pcim_rsp_i.ar_ready);
   assign aw_ready_o = aw_take;
   assign w_ready_o = w_take;
   assign ar_ready_o = ar_take;
-  wire aw_take = aw_valid_i && whole && up_i && !aw_valid_q;
-  wire w_take = up_i && place_t'(fill_q - sent_q) != place_t'(Beats);
   wire w_push = w_valid_i && w_take;
   wire load = sent_q != open_q && (!out_valid_q || pcim_rsp_i.w_ready);
   wire aw_sent = aw_valid_q && pcim_rsp_i.aw_ready;
   wire ar_sent = ar_valid_q && pcim_rsp_i.ar_ready;
-  wire ar_take = ar_valid_i && up_i && (!ar_valid_q || pcim_rsp_i.ar_ready);
 
   always_ff @(posedge clk_i) begin
     if (w_push) beat_q[fill_q[BW-1:0]] <= w_i;
