@@ -107,28 +107,28 @@ module f2_pcim
       if (ar_q) a_ar_stays : assert (req.ar_valid && req.ar == req_q.ar);
       if (req.w_valid) a_after_aw : assert (owed != '0);
       a_no_gap : assert (gap <= 2'd1);
-      if (gap != '0) i_gap : assert (req.w_valid);
+      if (gap != '0) inv_gap : assert (req.w_valid);
       a_whole : assert (stored >= promised);
       if (w_sent && marked && ahead == '0) a_data : assert (req.w.data[0] == mark_bit);
       if (!up_i) a_taken : assert (req.b_ready && req.r_ready);
       if (idle) a_idle : assert (owed == '0 && promised == '0 && writes == '0 && reads == '0 &&
           !req.aw_valid && !req.ar_valid && !req.w_valid);
       // How the ghosts follow the pointers.
-      i_owed : assert (owed == 4'(3'(dut.open_q - dut.sent_q)) + 4'(dut.out_valid_q));
-      i_promised : assert (promised == 4'(3'(dut.promise_q - dut.sent_q)) + 4'(dut.out_valid_q));
-      i_inside : assert (stored == 4'(3'(dut.fill_q - dut.sent_q)) + 4'(dut.out_valid_q));
-      i_room : assert (3'(dut.fill_q - dut.sent_q) <= 3'd4);
-      i_order : assert (3'(dut.open_q - dut.sent_q) <= 3'(dut.promise_q - dut.sent_q) &&
+      inv_owed : assert (owed == 4'(3'(dut.open_q - dut.sent_q)) + 4'(dut.out_valid_q));
+      inv_promised : assert (promised == 4'(3'(dut.promise_q - dut.sent_q)) + 4'(dut.out_valid_q));
+      inv_inside : assert (stored == 4'(3'(dut.fill_q - dut.sent_q)) + 4'(dut.out_valid_q));
+      inv_room : assert (3'(dut.fill_q - dut.sent_q) <= 3'd4);
+      inv_order : assert (3'(dut.open_q - dut.sent_q) <= 3'(dut.promise_q - dut.sent_q) &&
           3'(dut.promise_q - dut.sent_q) <= 3'(dut.fill_q - dut.sent_q));
-      i_offer : assert (3'(dut.promise_q - dut.open_q) ==
+      inv_offer : assert (3'(dut.promise_q - dut.open_q) ==
           (dut.aw_valid_q ? 3'(dut.aw_q.len) + 3'd1 : 3'd0));
-      if (dut.aw_valid_q) i_len : assert (dut.aw_q.len <= 8'd1);
-      i_counts : assert (8'(writes) == dut.writes_q && 8'(reads) == dut.reads_q);
-      i_few : assert (writes <= 3'd5 && reads <= 3'd5);
+      if (dut.aw_valid_q) inv_len : assert (dut.aw_q.len <= 8'd1);
+      inv_counts : assert (8'(writes) == dut.writes_q && 8'(reads) == dut.reads_q);
+      inv_few : assert (writes <= 3'd5 && reads <= 3'd5);
       if (marked) begin
-        i_before : assert (ahead < stored);
-        if (ahead == '0 && dut.out_valid_q) i_out : assert (dut.out_q.data[0] == mark_bit);
-        else i_mem : assert (dut.beat_q[2'(dut.sent_q[1:0] + 2'(ahead) - 2'(dut.out_valid_q))].data[0]
+        inv_before : assert (ahead < stored);
+        if (ahead == '0 && dut.out_valid_q) inv_out : assert (dut.out_q.data[0] == mark_bit);
+        else inv_mem : assert (dut.beat_q[2'(dut.sent_q[1:0] + 2'(ahead) - 2'(dut.out_valid_q))].data[0]
             == mark_bit);
       end
     end
