@@ -128,7 +128,7 @@ module f2_small_cl
   logic [63:0] from_q, to_q;
   logic [14:0] shape_q;
   logic [15:0] jobs_q;
-  logic go_q, busy, job_done, error, stopped;
+  logic go_q, busy, job_done, error, stopped, arvalid;
   f2_small_lite u_ocl (
       .clk_i(clk_main_a0), .rst_ni(rst_main_n),
       .no_read_i(planted == OCL_READ_NEVER), .no_write_i(planted == OCL_WRITE_NEVER),
@@ -241,10 +241,13 @@ module f2_small_cl
       .bresp_i(sh_cl_pcim_bresp), .bvalid_i(sh_cl_pcim_bvalid), .bready_o(cl_sh_pcim_bready),
       .arid_o(cl_sh_pcim_arid), .araddr_o(cl_sh_pcim_araddr), .arlen_o(cl_sh_pcim_arlen),
       .arsize_o(cl_sh_pcim_arsize), .arburst_o(cl_sh_pcim_arburst),
-      .arvalid_o(cl_sh_pcim_arvalid), .arready_i(sh_cl_pcim_arready),
+      .arvalid_o(arvalid), .arready_i(sh_cl_pcim_arready),
       .rid_i(sh_cl_pcim_rid), .rdata_i(sh_cl_pcim_rdata), .rresp_i(sh_cl_pcim_rresp),
       .rvalid_i(sh_cl_pcim_rvalid), .rready_o(cl_sh_pcim_rready)
   );
+  logic [5:0] low_q = '0;
+  always_ff @(posedge clk_main_a0) low_q <= rst_main_n ? '0 : &low_q ? low_q : low_q + 1'b1;
+  assign cl_sh_pcim_arvalid = arvalid || (planted == RESET_VALID && &low_q && !rst_main_n);
   assign obs_held = stopped;
   logic [3:0] alone_q;
   always_ff @(posedge clk_main_a0) begin
