@@ -3,7 +3,8 @@
 //
 // OCL: 0x00 "F2CL"; 0x04 scratch; 0x08 from, low and 0x0c high; 0x10 to, low and 0x14 high; 0x18
 // {count [14:8], beats [6:0]}; 0x1c go; 0x20 {errors [31], busy [30], jobs done [15:0]}; 0x24 interrupt
-// with vector [4:0]; 0x28 cycles of core_clk. After each job there is an interrupt on line 1.
+// with vector [4:0]; 0x28 cycles of core_clk; 0x2c
+// {cfg_max_read_req [6:4], cfg_max_payload [1:0]}. After each job there is an interrupt on line 1.
 `default_nettype none
 module f2_small_cl
   import f2_fault_pkg::*;
@@ -19,6 +20,8 @@ module f2_small_cl
     input  wire logic [1:0]   sh_cl_pwr_state,
     output logic      [31:0]  cl_sh_id0,
     output logic      [31:0]  cl_sh_id1,
+    input  wire logic [1:0]   cfg_max_payload,
+    input  wire logic [2:0]   cfg_max_read_req,
     input  wire logic         sh_cl_ddr_stat_rd,
     output logic              cl_sh_ddr_stat_ack,
     output logic      [15:0]  cl_sh_apppf_irq_req,
@@ -149,6 +152,7 @@ module f2_small_cl
       8'h04: read_data = scratch_q;
       8'h20: read_data = {error, busy, 14'd0, jobs_q};
       8'h28: read_data = {16'd0, core_cycles};
+      8'h2c: read_data = {25'd0, cfg_max_read_req, 2'd0, cfg_max_payload};
       default: read_data = '0;
     endcase
   end
