@@ -11,11 +11,11 @@ fn lib() -> Library {
 #[test]
 fn a_good_cl_breaks_no_rule() {
     let lib = lib();
-    for seed in 0..4 {
-        let out = exercise(&lib, None, seed, 6).expect("a run");
+    for seed in 0..12 {
+        let out = exercise(&lib, None, seed, 12).expect("a run");
         assert!(out.violations.is_empty(), "seed {seed}: {:#?}", out.violations);
         assert!(out.wrong.is_empty(), "seed {seed}: {:#?}", out.wrong);
-        assert_eq!(out.jobs, 6 * 6 + 3 * 6);
+        assert_eq!(out.jobs, 12 * 9);
     }
 }
 
@@ -33,7 +33,7 @@ fn each_fault_breaks_its_rule_and_no_other() {
     let mut bad = Vec::new();
     for fault in faults() {
         let Fault { name, rule, consequences, .. } = fault;
-        let out = exercise(&lib, Some(fault), 1, 4).expect("a run");
+        let out = exercise(&lib, Some(fault), 1, 32).expect("a run");
         let seen: BTreeSet<_> = out.violations.iter().map(|v| v.rule).collect();
         let first = out.violations.first().map(|v| v.rule);
         let most: BTreeSet<_> = consequences.iter().chain([rule]).copied().collect();

@@ -22,6 +22,8 @@ const HOST: u64 = 0x1_0000_0000;
 const PAGES: u64 = 64;
 /// Cycles after a broken rule, for what follows from it.
 const AFTER: u64 = 3_000;
+/// Rounds in which a fault breaks its rule.
+const ROUNDS: u64 = 32;
 
 /// A fault that the small CL can have.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -239,6 +241,8 @@ impl Run {
 
     /// Starts a copy; what it will have written.
     fn start_copy(&mut self) -> (u64, Vec<u8>) {
+        // The engine may still end what a reset stopped.
+        self.shell.run_until(8_000, 100, |shell| shell.ocl_read(0x20) >> 30 & 1 == 0);
         let (from, to) =
             (TestHost::page(self.rng.below(32)), TestHost::page(32 + self.rng.below(32)));
         let beats = 1 + self.rng.below(64);
@@ -390,7 +394,7 @@ pub fn rows(lib: &Library, violations_of_ours: impl Fn(Rule) -> u64) -> Result<V
 
 /// Whether a fault breaks its rule, and besides only what follows from it.
 fn is_seen(lib: &Library, fault: &Fault, seed: u64) -> Result<bool> {
-    let out = exercise(lib, Some(fault), seed, 4)?;
+    let out = exercise(lib, Some(fault), seed, ROUNDS)?;
     let first = out.violations.first().is_some_and(|v| v.rule == fault.rule);
     let expected = |v: &Violation| v.rule == fault.rule || fault.consequences.contains(&v.rule);
     Ok(first && out.violations.iter().all(expected))

@@ -15,7 +15,8 @@ const DRIFT_EDGES: u32 = 512;
 pub struct CoreClock {
     /// Period in picoseconds.
     pub period_ps: u64,
-    /// Most deviation of the period, in millionths; it changes from time to time.
+    /// Most deviation of the period, in millionths: three quarters of it by the seed, and one quarter
+    /// that changes from time to time.
     pub ppm: u32,
     /// Seed of phase and drift.
     pub seed: u64,
@@ -29,6 +30,11 @@ impl Default for CoreClock {
 }
 
 impl CoreClock {
+    /// Most deviation of the period, in femtoseconds.
+    fn most(self) -> u64 {
+        self.period_ps * FS * u64::from(self.ppm) / 1_000_000
+    }
+
     /// A clock of this frequency.
     #[must_use]
     pub fn khz(khz: u64) -> Self {
@@ -48,7 +54,8 @@ struct Core {
     locked: Option<Port>,
     config: CoreClock,
     rng: Rng,
-    /// Period of now, in femtoseconds.
+    /// Mean period, and that of now, in femtoseconds.
+    mean: u64,
     period: u64,
     edges: u32,
     /// Time of the next edge in femtoseconds; `None` while the clock stands still.
@@ -58,9 +65,8 @@ struct Core {
 
 impl Core {
     fn drift(&mut self) {
-        let nominal = self.config.period_ps * FS;
-        let most = nominal * u64::from(self.config.ppm) / 1_000_000;
-        self.period = nominal - most + self.rng.below(2 * most + 1);
+        let most = self.config.most() / 4;
+        self.period = self.mean - most + self.rng.below(2 * most + 1);
         self.edges = DRIFT_EDGES;
     }
 }
@@ -80,11 +86,14 @@ pub(crate) struct Clocks {
 impl Clocks {
     pub fn new(sim: &Sim, config: CoreClock) -> Result<Self> {
         let mut rng = Rng::new(config.seed ^ 0xc10c);
+        let most = config.most() / 4 * 3;
+        let mean = config.period_ps * FS - most + rng.below(2 * most + 1);
         let core = sim.find("core_clk").map(|port| Core {
             port,
             locked: sim.find("core_locked"),
             config,
-            period: config.period_ps * FS,
+            mean,
+            period: mean,
             edges: 0,
             next: Some(rng.below(config.period_ps * FS)),
             rng,

@@ -139,7 +139,8 @@ impl Life {
     /// Before the edge of cycle `to.cycle`.
     pub fn sample(&mut self, sim: &Sim, to: &mut Record) {
         let now = to.cycle;
-        to.reset = self.reset_until.is_some() && now > self.reset_since + GRACE;
+        to.low = self.reset_until.is_some();
+        to.reset = to.low && now > self.reset_since + GRACE;
         let done = sim.get(self.flr_done) != 0;
         let rises = done && !self.done_was;
         self.done_was = done;

@@ -103,6 +103,8 @@ pub(crate) struct Pcim {
     lost: u64,
     /// AR and AW are offered since before the reset.
     carried: [bool; 2],
+    /// A channel broke the rule on VALID in this reset.
+    blamed: [bool; 3],
 }
 
 impl Pcim {
@@ -134,6 +136,7 @@ impl Pcim {
             ahead: true,
             lost: 0,
             carried: [false; 2],
+            blamed: [false; 3],
         })
     }
 
@@ -198,23 +201,23 @@ impl Pcim {
     /// Before the edge of cycle `to.cycle`.
     pub fn sample(&mut self, sim: &Sim, to: &mut Record) {
         let (ar, aw, w) = (self.ar.handshake(sim), self.aw.handshake(sim), self.w.handshake(sim));
-        self.in_reset([ar, aw, w], to);
+        let legal = self.in_reset([ar, aw, w], to);
         if self.dead {
             return;
         }
         let steady = self.ar.steady(sim, ar, Rule::PcimArSteady, to)
             & self.aw.steady(sim, aw, Rule::PcimAwSteady, to)
             & self.w.steady(sim, w, Rule::PcimWSteady, to);
-        self.dead |= !steady && !to.reset;
+        self.dead |= !steady;
         self.take_answers(sim, to);
         self.lost += u64::from(w.0 && !w.1);
-        if ar.0 && ar.1 {
+        if ar.0 && ar.1 && legal[0] {
             self.read(sim, to);
         }
-        if aw.0 && aw.1 {
+        if aw.0 && aw.1 && legal[1] {
             self.write(sim, to);
         }
-        if w.0 && w.1 {
+        if w.0 && w.1 && legal[2] {
             let [data, strobes, last] = self.w.payload;
             let mut beat = [0; BEAT];
             beat.copy_from_slice(sim.raw(data));
@@ -235,23 +238,24 @@ impl Pcim {
         }
     }
 
-    /// In reset, the CL offers only what it offered before, and data of its open writes.
-    fn in_reset(&mut self, [ar, aw, w]: [(bool, bool); 3], to: &mut Record) {
-        let valid = [ar.0, aw.0];
+    /// In reset, the CL offers only what it offered before, and data of its open writes. Whether it
+    /// may offer, on each of the channels.
+    fn in_reset(&mut self, [ar, aw, w]: [(bool, bool); 3], to: &mut Record) -> [bool; 3] {
         if !to.reset {
-            self.carried = valid.map(|v| v && !to.loading);
-            return;
+            self.carried = [ar.0, aw.0].map(|valid| valid && !to.loading);
+            self.blamed = [false; 3];
+            return [true; 3];
         }
-        let signals = [&self.ar.signal, &self.aw.signal];
-        for ((valid, carried), signal) in valid.into_iter().zip(self.carried).zip(signals) {
-            if valid && !carried {
-                to.broken(Rule::ResetValid, &**signal, "1 in reset");
+        let [read, write] = self.carried;
+        let legal = [read, write, write || !self.writes.is_empty()];
+        let signals = [&self.ar.signal, &self.aw.signal, &self.w.signal];
+        for (k, (valid, _)) in [ar, aw, w].into_iter().enumerate() {
+            if valid && !legal[k] && !std::mem::replace(&mut self.blamed[k], true) {
+                to.broken(Rule::ResetValid, &**signals[k], "1 in reset");
             }
         }
-        if w.0 && self.writes.is_empty() && !self.carried[1] {
-            to.broken(Rule::ResetValid, &*self.w.signal, "1 in reset");
-        }
-        self.carried = [self.carried[0] && ar.0 && !ar.1, self.carried[1] && aw.0 && !aw.1];
+        self.carried = [read && ar.0 && !ar.1, write && aw.0 && !aw.1];
+        legal
     }
 
     /// READY of R and B.

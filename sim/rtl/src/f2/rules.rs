@@ -206,7 +206,9 @@ pub(crate) struct Record {
     pub cycle: u64,
     /// Its time in picoseconds.
     pub ps: u64,
-    /// `rst_main_n` is low, and has been for long enough that the CL has seen it.
+    /// `rst_main_n` is low.
+    pub low: bool,
+    /// It is low, and has been for long enough that the CL has seen it.
     pub reset: bool,
     /// The first reset has not ended.
     pub loading: bool,
@@ -217,7 +219,7 @@ pub(crate) struct Record {
 impl Record {
     pub fn new() -> Self {
         let counts = vec![0; RULES.len()];
-        Self { cycle: 0, ps: 0, reset: false, loading: true, kept: Vec::new(), counts }
+        Self { cycle: 0, ps: 0, low: true, reset: false, loading: true, kept: Vec::new(), counts }
     }
 
     /// Records a broken rule.

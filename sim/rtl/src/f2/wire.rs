@@ -92,7 +92,8 @@ impl<const N: usize> Channel<N> {
         let now = self.payload.map(|p| digest(sim, p));
         let before = self.held.take();
         self.held = (valid && !ready).then_some(now);
-        let Some(before) = before else { return true };
+        // A reset may take the offer away.
+        let Some(before) = before.filter(|_| !to.low) else { return true };
         if !valid {
             to.broken(rule, &*self.signal, "fell before READY");
         } else if let Some(k) = (0..N).find(|k| before[*k] != now[*k]) {

@@ -3,7 +3,8 @@
 //
 // OCL: 0x00 "F2CL"; 0x04 scratch; 0x08 from, low and 0x0c high; 0x10 to, low and 0x14 high; 0x18
 // {count [14:8], beats [6:0]}; 0x1c go; 0x20 {errors [31], busy [30], jobs done [15:0]}; 0x24 interrupt
-// with vector [4:0]; 0x28 cycles of core_clk. After each job there is an interrupt on line 1.
+// with vector [4:0]; 0x28 cycles of core_clk; 0x2c
+// {cfg_max_read_req [6:4], cfg_max_payload [1:0]}. After each job there is an interrupt on line 1.
 `default_nettype none
 module f2_small_cl
   import f2_fault_pkg::*;
@@ -19,6 +20,8 @@ module f2_small_cl
     input  wire logic [1:0]   sh_cl_pwr_state,
     output logic      [31:0]  cl_sh_id0,
     output logic      [31:0]  cl_sh_id1,
+    input  wire logic [1:0]   cfg_max_payload,
+    input  wire logic [2:0]   cfg_max_read_req,
     input  wire logic         sh_cl_ddr_stat_rd,
     output logic              cl_sh_ddr_stat_ack,
     output logic      [15:0]  cl_sh_apppf_irq_req,
@@ -128,7 +131,7 @@ module f2_small_cl
   logic [63:0] from_q, to_q;
   logic [14:0] shape_q;
   logic [15:0] jobs_q;
-  logic go_q, busy, job_done, error, stopped;
+  logic go_q, busy, job_done, error, stopped, arvalid;
   f2_small_lite u_ocl (
       .clk_i(clk_main_a0), .rst_ni(rst_main_n),
       .no_read_i(planted == OCL_READ_NEVER), .no_write_i(planted == OCL_WRITE_NEVER),
@@ -149,6 +152,7 @@ module f2_small_cl
       8'h04: read_data = scratch_q;
       8'h20: read_data = {error, busy, 14'd0, jobs_q};
       8'h28: read_data = {16'd0, core_cycles};
+      8'h2c: read_data = {25'd0, cfg_max_read_req, 2'd0, cfg_max_payload};
       default: read_data = '0;
     endcase
   end
@@ -241,10 +245,13 @@ module f2_small_cl
       .bresp_i(sh_cl_pcim_bresp), .bvalid_i(sh_cl_pcim_bvalid), .bready_o(cl_sh_pcim_bready),
       .arid_o(cl_sh_pcim_arid), .araddr_o(cl_sh_pcim_araddr), .arlen_o(cl_sh_pcim_arlen),
       .arsize_o(cl_sh_pcim_arsize), .arburst_o(cl_sh_pcim_arburst),
-      .arvalid_o(cl_sh_pcim_arvalid), .arready_i(sh_cl_pcim_arready),
+      .arvalid_o(arvalid), .arready_i(sh_cl_pcim_arready),
       .rid_i(sh_cl_pcim_rid), .rdata_i(sh_cl_pcim_rdata), .rresp_i(sh_cl_pcim_rresp),
       .rvalid_i(sh_cl_pcim_rvalid), .rready_o(cl_sh_pcim_rready)
   );
+  logic [5:0] low_q = '0;
+  always_ff @(posedge clk_main_a0) low_q <= rst_main_n ? '0 : &low_q ? low_q : low_q + 1'b1;
+  assign cl_sh_pcim_arvalid = arvalid || (planted == RESET_VALID && &low_q && !rst_main_n);
   assign obs_held = stopped;
   logic [3:0] alone_q;
   always_ff @(posedge clk_main_a0) begin

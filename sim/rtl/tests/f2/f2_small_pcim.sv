@@ -54,11 +54,13 @@ module f2_small_pcim
   // Beats that the reads begun will bring.
   logic [6:0] due_q = '0;
   logic ar_on_q = 1'b0, aw_on_q = 1'b0, w_on_q = 1'b0, error_q = 1'b0, done_q = 1'b0;
-  logic auto_q = 1'b0, fell_q = 1'b0;
+  logic auto_q = 1'b0, fell_q = 1'b0, stop_q = 1'b0;
   logic [5:0] wipe_q = '0;
   logic [63:0] from_q = '0, to_q = '0;
 
-  wire left_open = fault_i == PCIM_LEFT_OPEN && stop_i;
+  // A stop that has begun ends with the wipe.
+  wire stop = stop_i || stop_q;
+  wire left_open = fault_i == PCIM_LEFT_OPEN && stop;
   wire by_itself = fault_i == PCIM_BY_ITSELF && !auto_q;
   wire two = fault_i == PCIM_TWO_BEATS;
   wire [63:0] stride = {51'd0, beats_q, 6'd0};
@@ -75,7 +77,7 @@ module f2_small_pcim
   assign error_o = error_q;
   assign stopped_o = state_q == STOPPED;
 
-  assign arvalid_o = ar_on_q || (fault_i == RESET_VALID && stop_i);
+  assign arvalid_o = ar_on_q;
   assign arid_o = fault_i == PCIM_ONE_ID ? 16'd0 : {9'd0, ar_q};
   assign araddr_o = two ? {from_q[63:12], 12'hfc0}
       : from_q + 64'(ar_q) * stride + (fault_i == PCIM_AR_CHANGES && fell_q ? 64'd64 : 64'd0);
@@ -93,14 +95,15 @@ module f2_small_pcim
   assign wvalid_o = w_on_q && fault_i != PCIM_NO_W;
   assign wdata_o = buffer_q[6'(aw_q[5:0] * beats_q[5:0]) + w_q[5:0]]
       ^ (fault_i == PCIM_W_CHANGES && fell_q ? 512'd1 : 512'd0);
-  assign wstrb_o = fault_i == PCIM_STROBE_GAP ? 64'hffff_ffff_0fff_ffff
-      : w_q == '0 ? {64{1'b1}} << to_q[5:0] : {64{1'b1}};
+  assign wstrb_o = (w_q == '0 ? {64{1'b1}} << to_q[5:0] : {64{1'b1}})
+      & ~(fault_i == PCIM_STROBE_GAP ? 64'hf000_0000_0000_0000 >> 2 : '0);
   assign wlast_o = last_beat || (fault_i == PCIM_WLAST_EARLY && w_q == '0);
   assign bready_o = fault_i != PCIM_BREADY_LOW;
 
   always_ff @(posedge clk_i) begin
     done_q <= 1'b0;
-    auto_q <= fault_i == PCIM_BY_ITSELF && !stop_i && (auto_q || state_q == IDLE);
+    stop_q <= stop && state_q != STOPPED;
+    auto_q <= fault_i == PCIM_BY_ITSELF && !stop && (auto_q || state_q == IDLE);
     // In every second cycle of a wait, for the faults.
     fell_q <= !fell_q && ((arvalid_o && !arready_i) || (awvalid_o && !awready_i)
         || (wvalid_o && !wready_i));
@@ -121,7 +124,7 @@ module f2_small_pcim
     end
     unique case (state_q)
       IDLE: begin
-        if (stop_i) begin
+        if (stop) begin
           state_q <= WIPE;
         end else if (go_i || by_itself) begin
           state_q <= READ;
@@ -134,10 +137,10 @@ module f2_small_pcim
       end
       READ: begin
         if (!ar_on_q || take_ar) begin
-          ar_on_q <= !stop_i && ar_q + 7'(take_ar) != count_q;
+          ar_on_q <= !stop && ar_q + 7'(take_ar) != count_q;
         end
-        if (!ar_on_q && r_q == due_q && (stop_i || ar_q == count_q)) begin
-          state_q <= stop_i ? WIPE : WRITE;
+        if (!ar_on_q && r_q == due_q && (stop || ar_q == count_q)) begin
+          state_q <= stop ? WIPE : WRITE;
         end
       end
       WRITE: begin
@@ -151,7 +154,7 @@ module f2_small_pcim
           if (w_q != '0) begin
             aw_q <= aw_q + 1'b1;
             w_q <= '0;
-          end else if (aw_q == count_q || stop_i) begin
+          end else if (aw_q == count_q || stop) begin
             state_q <= ANSWERS;
           end else begin
             {aw_on_q, w_on_q} <= 2'b11;
@@ -160,8 +163,8 @@ module f2_small_pcim
       end
       ANSWERS: begin
         if (b_q == aw_q) begin
-          state_q <= stop_i ? WIPE : IDLE;
-          done_q <= !stop_i;
+          state_q <= stop ? WIPE : IDLE;
+          done_q <= !stop;
         end
       end
       WIPE: begin
