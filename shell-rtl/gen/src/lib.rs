@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod estimate;
+pub mod f2;
 pub mod files;
 pub mod regs;
 pub mod secret;

@@ -12,14 +12,14 @@ use shef_project::{Design, Done, Error, Expect, Jobs, repo_root};
 fn the_digests_of_shipped_designs_are_pinned() {
     let project = |folder: &str| Design::project(&repo_root().join(folder));
     for (design, digest) in [
-        (Design::digits(), "f79ed0adee50afdce5711c9098dc59feaa4d0294fab0f90636ceb8383cab09eb"),
+        (Design::digits(), "f66dab7796bb127e2016b52b1cb32fc4100094bc2cf9505860c77a904e3f95ee"),
         (
             project("examples/vecadd"),
-            "394b6be1d6620a6d503f815367be131badaf8ed11e4e67b81c8a411b3221991b",
+            "441b30e7dda7ea31272af48f88a33469b6ad48aeed0cb94a1b6fa8cf67f16783",
         ),
         (
             project("shell-rtl/accel/hotp"),
-            "7206828041a2e0ef51c6c34748a7e52a8d224c2eb82584b5ba8962c368caa980",
+            "0d69775ffdf9736378a89695be994f86932ec5c05ed75f037a824d33a43436c8",
         ),
     ] {
         let design = design.unwrap();

@@ -1,4 +1,5 @@
-// generated from ports.csv: the port list of a custom logic, in place of the header of the HDK.
+// Generated from shell-rtl/shell/aws_f2/ports.csv by `cargo xtask generate`; do not edit.
+// The port list of a custom logic, in place of the HDK's header.
   input  logic clk_main_a0,
   input  logic rst_main_n,
   input  logic clk_hbm_ref,

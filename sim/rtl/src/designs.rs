@@ -2,7 +2,7 @@
 
 use crate::toolchain::find_ibex;
 use crate::{DesignSpec, Result};
-use shef_project::SourceSet;
+use shef_project::{F2_TOP, SourceSet};
 use std::path::Path;
 
 /// A design with the Shield's RTL and this `top`, as [`SourceSet::shipped`].
@@ -31,6 +31,21 @@ pub fn system_spec(boot: Option<&Path>) -> Result<DesignSpec> {
     // With the checker of the simulation shell.
     let shell = ["shell-rtl/shell/system", "shell-rtl/shell/sim"];
     with_kernel("shef_system_top", &shell, boot)
+}
+
+/// The custom logic for AWS F2, `cl_shef`, in the simulation top of its shell (`shef_f2_top`). With
+/// `native`, the kernel's mailbox and ports belong to the test bench; otherwise it is the Security
+/// Kernel as in [`kernel_spec`]. Add an accelerator with [`DesignSpec::search`].
+///
+/// # Errors
+/// When Ibex or a source is missing.
+pub fn f2_spec(native: bool) -> Result<DesignSpec> {
+    const MODEL: &str = "shell-rtl/shell/f2_model";
+    const SHELL: [&str; 3] = [MODEL, "shell-rtl/shell/aws_f2", "shell-rtl/shell/sim"];
+    if native {
+        return module_spec(F2_TOP);
+    }
+    Ok(with_kernel(F2_TOP, &SHELL, None)?.source(format!("{MODEL}/cells.sv")))
 }
 
 fn with_kernel(top: &str, shell: &[&str], boot: Option<&Path>) -> Result<DesignSpec> {

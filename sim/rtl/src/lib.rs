@@ -67,7 +67,7 @@ pub use build::{build, build_once, build_with, cache_dir};
 pub use burst::{AxiBurst, BEAT};
 pub use core_side::{CoreSide, Watch};
 pub use core_sim::{CoreSim, CoreSnapshot};
-pub use designs::{kernel_spec, module_spec, system_spec};
+pub use designs::{f2_spec, kernel_spec, module_spec, system_spec};
 pub use error::Error;
 pub use host_memory::{HostBus, HostFault, HostMemory};
 pub use kernel_sim::{

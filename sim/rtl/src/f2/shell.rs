@@ -306,6 +306,12 @@ impl<B: HostBus> F2Shell<B> {
         &mut self.image.core
     }
 
+    /// The same, to look at.
+    #[must_use]
+    pub fn core_ref(&self) -> &CoreSide {
+        &self.image.core
+    }
+
     /// The broken rules since the load, in order; the first 256.
     #[must_use]
     pub fn violations(&self) -> &[Violation] {
