@@ -80,7 +80,6 @@ impl SourceSet {
         if top == F2_TOP {
             let folders = ["f2_native", "f2_model", "aws_f2"];
             set = folders.iter().fold(set, |set, f| set.search(format!("shell-rtl/shell/{f}")));
-            set = set.source("shell-rtl/shell/f2_model/cells.sv");
         }
         let set = set.search("shell-rtl/rtl").search("shell-rtl/shell/sim");
         set.resolve_sources()?;

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use shef_device::mailbox;
 use shef_regs::f2;
 use shef_rtl::f2::{CoreClock, F2Config, F2Shell, Msix};
+use shef_rtl::measure::Measured;
 use shef_rtl::{Agent, AxiLite, CoreSide, HostBus, HostFault, Library, Port, Sim};
 
 use crate::host_port::HostPort;
@@ -25,6 +26,8 @@ const LIFE_CYCLES: u64 = 25_000_000;
 const FABRIC_CYCLES: u64 = 1 << 22;
 /// Cycles of the core's clock for an access of the kernel.
 const KERNEL_CYCLES: u64 = 1_000_000;
+/// Cycles of the core's clock, more than a read of a register takes.
+const LAST_READS: u64 = 512;
 /// Lines of interrupts that the host gives to the card.
 const LINES: u16 = 0xffff;
 /// The line of the accelerator's interrupt.
@@ -231,6 +234,17 @@ impl F2Card {
                 host.interrupt(interrupt.vector.into());
             }
         }
+    }
+
+    /// The measured job; its last reads may be in flight.
+    pub(crate) fn measured(&mut self) -> Result<Measured, CardError> {
+        for _ in 0..LAST_READS {
+            if let Some(measured) = self.shell.core_ref().measured() {
+                return Ok(measured?);
+            }
+            self.step(1);
+        }
+        Err(shef_rtl::Error::NotMeasured("no job has begun and ended".to_owned()).into())
     }
 
     pub(crate) fn interrupts(&self) -> u64 {

@@ -496,7 +496,10 @@ impl Backend for RtlBackend {
     }
 
     fn measured(&mut self) -> Result<Measured, CardError> {
-        Ok(self.core.measured()?)
+        match &mut self.core {
+            Shelled::Plain(core) => Ok(core.measured()?),
+            Shelled::AwsF2(card) => card.measured(),
+        }
     }
 
     fn progress(&self) -> Result<Progress, CardError> {

@@ -194,7 +194,11 @@ impl CoreSide {
     }
 
     /// The measured job, once it has ended and its last reads are answered.
-    pub(crate) fn measured(&self) -> Option<Result<Measured>> {
+    ///
+    /// # Errors
+    /// [`crate::Error::NotMeasured`]
+    #[must_use]
+    pub fn measured(&self) -> Option<Result<Measured>> {
         self.meter.as_ref().and_then(|meter| meter.measured())
     }
 

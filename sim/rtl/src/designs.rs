@@ -40,12 +40,12 @@ pub fn system_spec(boot: Option<&Path>) -> Result<DesignSpec> {
 /// # Errors
 /// When Ibex or a source is missing.
 pub fn f2_spec(native: bool) -> Result<DesignSpec> {
-    const MODEL: &str = "shell-rtl/shell/f2_model";
-    const SHELL: [&str; 3] = [MODEL, "shell-rtl/shell/aws_f2", "shell-rtl/shell/sim"];
+    const SHELL: [&str; 3] =
+        ["shell-rtl/shell/f2_model", "shell-rtl/shell/aws_f2", "shell-rtl/shell/sim"];
     if native {
         return module_spec(F2_TOP);
     }
-    Ok(with_kernel(F2_TOP, &SHELL, None)?.source(format!("{MODEL}/cells.sv")))
+    with_kernel(F2_TOP, &SHELL, None)
 }
 
 fn with_kernel(top: &str, shell: &[&str], boot: Option<&Path>) -> Result<DesignSpec> {

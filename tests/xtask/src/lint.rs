@@ -93,7 +93,11 @@ fn f2(native: bool) -> Result<Vec<PathBuf>> {
     let mut all = sources(&["shell-rtl/rtl", "shell-rtl/accel/digits", "shell-rtl/shell/sim", F2])?;
     let own = sources(model)?;
     let names: BTreeSet<String> = own.iter().map(|path| files::stem(path)).collect();
-    all.retain(|path| !names.contains(&files::stem(path)) && !files::stem(path).ends_with("_top"));
+    all.retain(|path| {
+        let name = files::stem(path);
+        let unused = native && path.starts_with(KERNEL);
+        !names.contains(&name) && !name.ends_with("_top") && !unused
+    });
     all.extend(own);
     Ok(all)
 }
