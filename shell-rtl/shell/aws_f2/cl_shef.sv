@@ -568,8 +568,8 @@ module cl_shef
 
   // ---- SDA: answers with zero ----
   logic sda_b_q, sda_r_q;
-  wire sda_write = sda_cl_awvalid && sda_cl_wvalid && !sda_b_q;
-  wire sda_read = sda_cl_arvalid && !sda_r_q;
+  wire sda_write = main_rst_n && sda_cl_awvalid && sda_cl_wvalid && !sda_b_q;
+  wire sda_read = main_rst_n && sda_cl_arvalid && !sda_r_q;
   assign cl_sda_awready = sda_write;
   assign cl_sda_wready = sda_write;
   assign cl_sda_bresp = AXI_OKAY;
