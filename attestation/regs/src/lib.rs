@@ -326,3 +326,92 @@ pub mod dma {
         Item { name: "INTERRUPT", offset: 0x18, bytes: 4, access: Access::Rw, reset: Some(0x0) },
     ];
 }
+
+/// Adapter page of a card in the shell of AWS F2: answered by the shell's clock, whatever the core
+/// does.
+pub mod f2 {
+    use super::{Access, Field, Item};
+
+    /// Bytes of the map.
+    pub const SIZE: u32 = 0x1000;
+    /// Where the first map lies in the control window.
+    pub const BASE: u32 = 0x10000;
+    /// Maps.
+    pub const COUNT: u32 = 1;
+    /// Bytes from a map to the next.
+    pub const STRIDE: u32 = 0x0;
+    /// `HSF2`, least significant byte first (r).
+    pub const ID: u32 = 0x0;
+    /// Version of this page (r).
+    pub const VERSION: u32 = 0x4;
+    /// State of the card (r).
+    pub const STATUS: u32 = 0x8;
+    /// Clock of the core in kHz (r).
+    pub const CORE_KHZ: u32 = 0xc;
+    /// Clock of the Security Kernel in kHz (r).
+    pub const KERNEL_KHZ: u32 = 0x10;
+    /// What the shell takes for the configuration of the PCIe link (r).
+    pub const PCIE: u32 = 0x14;
+    /// 32-bit words of the boot medium, which begins at 0x1000000 of BAR0 (r).
+    pub const MEDIUM_WORDS: u32 = 0x18;
+    /// What to do (w).
+    pub const CONTROL: u32 = 0x1c;
+    /// Accesses of BAR0 that the core did not answer in time, since the image was loaded; saturates
+    /// (r).
+    pub const OCL_LATE: u32 = 0x20;
+    /// Reads of BAR4 that the core did not answer in time; saturates (r).
+    pub const PCIS_READS_LATE: u32 = 0x24;
+    /// Writes of BAR4 that the core did not accept in time; saturates (r).
+    pub const PCIS_WRITES_LATE: u32 = 0x28;
+    /// Interrupts of vectors that the shell does not have; saturates (r).
+    pub const IRQ_DROPPED: u32 = 0x2c;
+    /// Duration of the last wipe in cycles of 4 ns, from its cause to the reset of the core (r).
+    pub const WIPE_CYCLES: u32 = 0x30;
+    /// How often the core's clock was lost; saturates (r).
+    pub const UNLOCKS: u32 = 0x34;
+    /// Words that the boot medium accepted since it was opened (r).
+    pub const MEDIUM_WRITES: u32 = 0x38;
+    /// The core's clock runs.
+    pub const STATUS_LOCKED: Field = Field { lsb: 0, width: 1 };
+    /// The core is out of reset, and its control window is reachable.
+    pub const STATUS_RUNNING: Field = Field { lsb: 1, width: 1 };
+    /// The Security Kernel has booted.
+    pub const STATUS_READY: Field = Field { lsb: 2, width: 1 };
+    /// Card memory is calibrated.
+    pub const STATUS_DDR_READY: Field = Field { lsb: 3, width: 1 };
+    /// The boot medium is frozen: writes are dropped, and reads return 0.
+    pub const STATUS_FROZEN: Field = Field { lsb: 4, width: 1 };
+    /// The core is being wiped.
+    pub const STATUS_WIPING: Field = Field { lsb: 5, width: 1 };
+    /// The kernel's first alert since its reset, 0 for none.
+    pub const STATUS_ALERT: Field = Field { lsb: 8, width: 4 };
+    /// Maximum payload: 128 bytes << value.
+    pub const PCIE_MAX_PAYLOAD: Field = Field { lsb: 0, width: 2 };
+    /// Maximum read request: 128 bytes << value.
+    pub const PCIE_MAX_READ_REQUEST: Field = Field { lsb: 4, width: 3 };
+    /// START freezes the medium and releases core and kernel, if the core is in reset, wiped and
+    /// has a clock; RESET wipes the core, resets it and opens the medium.
+    pub const CONTROL_COMMAND: Field = Field { lsb: 0, width: 32 };
+    /// Value of [`CONTROL_COMMAND`].
+    pub const CONTROL_COMMAND_RESET: u32 = 2;
+    /// Value of [`CONTROL_COMMAND`].
+    pub const CONTROL_COMMAND_START: u32 = 1;
+    /// All registers and memories, by address.
+    pub const ITEMS: &[Item] = &[
+        Item { name: "ID", offset: 0x0, bytes: 4, access: Access::R, reset: Some(0x32465348) },
+        Item { name: "VERSION", offset: 0x4, bytes: 4, access: Access::R, reset: Some(0x1) },
+        Item { name: "STATUS", offset: 0x8, bytes: 4, access: Access::R, reset: Some(0x0) },
+        Item { name: "CORE_KHZ", offset: 0xc, bytes: 4, access: Access::R, reset: None },
+        Item { name: "KERNEL_KHZ", offset: 0x10, bytes: 4, access: Access::R, reset: None },
+        Item { name: "PCIE", offset: 0x14, bytes: 4, access: Access::R, reset: None },
+        Item { name: "MEDIUM_WORDS", offset: 0x18, bytes: 4, access: Access::R, reset: None },
+        Item { name: "CONTROL", offset: 0x1c, bytes: 4, access: Access::W, reset: None },
+        Item { name: "OCL_LATE", offset: 0x20, bytes: 4, access: Access::R, reset: None },
+        Item { name: "PCIS_READS_LATE", offset: 0x24, bytes: 4, access: Access::R, reset: None },
+        Item { name: "PCIS_WRITES_LATE", offset: 0x28, bytes: 4, access: Access::R, reset: None },
+        Item { name: "IRQ_DROPPED", offset: 0x2c, bytes: 4, access: Access::R, reset: None },
+        Item { name: "WIPE_CYCLES", offset: 0x30, bytes: 4, access: Access::R, reset: None },
+        Item { name: "UNLOCKS", offset: 0x34, bytes: 4, access: Access::R, reset: None },
+        Item { name: "MEDIUM_WRITES", offset: 0x38, bytes: 4, access: Access::R, reset: None },
+    ];
+}

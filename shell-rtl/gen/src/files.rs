@@ -30,9 +30,10 @@ fn registers(root: &Path, out: &mut Vec<Generated>) -> Result<(), String> {
     const SHIELD: &str = "shell-rtl/regs/ctl.toml";
     const DMA: &str = "shell-rtl/regs/dma.toml";
     const KERNEL: &str = "shell-rtl/regs/kernel.toml";
+    const F2: &str = "shell-rtl/regs/f2.toml";
     let parse =
         |source| RegisterMap::parse(&read(root, source)?).map_err(|e| format!("{source}: {e}"));
-    let (shield, dma, kernel) = (parse(SHIELD)?, parse(DMA)?, parse(KERNEL)?);
+    let (shield, dma, kernel, f2) = (parse(SHIELD)?, parse(DMA)?, parse(KERNEL)?, parse(F2)?);
     let packages = [
         ("shell-rtl/rtl/pkg/shef_regs_pkg.sv", shield.to_systemverilog(SHIELD, "shef_regs_pkg")),
         ("shell-rtl/rtl/dma/shef_dma_regs_pkg.sv", dma.to_systemverilog(DMA, "shef_dma_regs_pkg")),
@@ -40,8 +41,12 @@ fn registers(root: &Path, out: &mut Vec<Generated>) -> Result<(), String> {
             "shell-rtl/rtl/kernel/shef_kernel_regs_pkg.sv",
             kernel.to_systemverilog(KERNEL, "shef_kernel_regs_pkg"),
         ),
+        (
+            "shell-rtl/shell/aws_f2/shef_f2_regs_pkg.sv",
+            f2.to_systemverilog(F2, "shef_f2_regs_pkg"),
+        ),
     ];
-    let host = shield.and(dma);
+    let host = shield.and(dma).and(f2);
     let pages = [
         ("attestation/regs/src/lib.rs", host.to_rust()),
         ("attestation/regs/src/bus.rs", kernel.to_rust_bus(KERNEL)),

@@ -12,14 +12,14 @@ use shef_project::{Design, Done, Error, Expect, Jobs, repo_root};
 fn the_digests_of_shipped_designs_are_pinned() {
     let project = |folder: &str| Design::project(&repo_root().join(folder));
     for (design, digest) in [
-        (Design::digits(), "f79ed0adee50afdce5711c9098dc59feaa4d0294fab0f90636ceb8383cab09eb"),
+        (Design::digits(), "c90af10fbc8efaae0b61a9d9007a95bf279f59b819ff6edd9bfaa9a7212e1346"),
         (
             project("examples/vecadd"),
-            "394b6be1d6620a6d503f815367be131badaf8ed11e4e67b81c8a411b3221991b",
+            "5dfb716bf2bcd3cff45e1c0d7ddb016af6fdb79d20703e6daa3770b36c543765",
         ),
         (
             project("shell-rtl/accel/hotp"),
-            "7206828041a2e0ef51c6c34748a7e52a8d224c2eb82584b5ba8962c368caa980",
+            "e8a291c03cdcc147d9aa0b7df6387f2ad1f4aa9639e813f0a82198374f9f4e99",
         ),
     ] {
         let design = design.unwrap();

@@ -12,7 +12,8 @@
 module shef_core
   import shef_pkg::*;
 #(
-    parameter int unsigned ShellId = 1
+    parameter int unsigned ShellId = 1,
+    parameter int unsigned ClockKhz = 250_000
 ) (
     input  wire logic clk_i,
     input  wire logic rst_ni,
@@ -62,7 +63,8 @@ module shef_core
   end
 
   shef_shield #(
-      .ShellId(ShellId)
+      .ShellId(ShellId),
+      .ClockKhz(ClockKhz)
   ) u_shield (
       .clk_i,
       .rst_ni,

@@ -18,6 +18,7 @@ module shef_regs
   import shef_regs_pkg::*;
 #(
     parameter int unsigned  ShellId = 1,
+    parameter int unsigned ClockKhz = 250_000,
     parameter int unsigned  NPorts = 1,
     parameter int unsigned  NSets = 1,
     parameter int unsigned  NRegions = 1,
@@ -244,7 +245,7 @@ module shef_regs
       CTL_SEL_MAGIC: ctl_rd_data = CTL_MAGIC_RESET;
       CTL_SEL_VERSION: ctl_rd_data = CTL_VERSION_RESET;
       CTL_SEL_SHELL: ctl_rd_data = ShellId;
-      CTL_SEL_CLOCK_KHZ: ctl_rd_data = CTL_CLOCK_KHZ_RESET;
+      CTL_SEL_CLOCK_KHZ: ctl_rd_data = ClockKhz;
       CTL_SEL_SHAPE:
       ctl_rd_data = (NPorts << CTL_SHAPE_PORTS_LSB) | (NSets << CTL_SHAPE_SETS_LSB) |
           (NRegions << CTL_SHAPE_REGIONS_LSB);

@@ -14,7 +14,8 @@
 module shef_shield
   import shef_pkg::*;
 #(
-    parameter int unsigned ShellId = 1
+    parameter int unsigned ShellId = 1,
+    parameter int unsigned ClockKhz = 250_000
 ) (
     input  wire logic        clk_i,
     input  wire logic        rst_ni,
@@ -114,6 +115,7 @@ module shef_shield
 
   shef_regs #(
       .ShellId(ShellId),
+      .ClockKhz(ClockKhz),
       .NPorts(N_SETS == 0 ? 0 : N_PORTS),
       .NSets(N_SETS),
       .NRegions(N_REGIONS),

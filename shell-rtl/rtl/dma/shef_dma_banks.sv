@@ -1,6 +1,5 @@
-// Routes the memory accesses of the DMA engine to memory ports by address: to the port of the
-// region whose data or tags are there, and to the first port for all other addresses (the engine
-// never moves the nodes of a tree).
+// Routes the memory accesses of the DMA engine to memory ports by address (shef_dma_port). The
+// engine never moves the nodes of a tree.
 //
 // Handshake: AXI4 on both sides, R and B always accepted. A direction that changes its port waits
 // until nothing of it is in flight at the other; W follows its AW. Combinational, one beat a cycle.
@@ -33,31 +32,16 @@ module shef_dma_banks
     localparam int unsigned PW = $clog2(NPorts);
     typedef logic [PW-1:0] port_t;
 
-    function automatic logic lies_in(input logic [63:0] addr, input logic [63:0] base,
-        input logic [63:0] size);
-      lies_in = addr >= base && addr - base < size;
-    endfunction
-
-    function automatic port_t port_of(input logic [63:0] addr);
-      port_of = '0;
-      for (int unsigned i = 0; i < NRegions; i++) begin
-        logic [63:0] tags;
-        // Whole pages, as in the memory layout: no burst crosses a page, so each belongs to one
-        // port.
-        tags = Regions[i].mode == MODE_BYPASS ? '0
-            : (((Regions[i].size >> Regions[i].chunk_log2) << 4) + 64'd4095) & ~64'd4095;
-        if (lies_in(addr, Regions[i].base, Regions[i].size) ||
-            lies_in(addr, Regions[i].tag_base, tags))
-          port_of = PW'(Sets[Regions[i].set].port);
-      end
-    endfunction
-
     port_t ar_port, aw_port, ar_port_q, aw_port_q;
     logic [7:0] reads_q, writes_q;    // outstanding bursts
     logic [7:0] w_owed_q;             // bursts whose data have not been sent
     logic ar_go, aw_go, ar_fire, aw_fire, w_end, r_end;
-    assign ar_port = port_of(dma_req_i.ar.addr);
-    assign aw_port = port_of(dma_req_i.aw.addr);
+    shef_dma_port #(
+        .NPorts(NPorts), .NRegions(NRegions), .Regions(Regions), .NSets(NSets), .Sets(Sets)
+    ) u_ar_port (.addr_i(dma_req_i.ar.addr), .port_o(ar_port));
+    shef_dma_port #(
+        .NPorts(NPorts), .NRegions(NRegions), .Regions(Regions), .NSets(NSets), .Sets(Sets)
+    ) u_aw_port (.addr_i(dma_req_i.aw.addr), .port_o(aw_port));
     assign ar_go = (ar_port == ar_port_q || reads_q == '0) && reads_q != '1;
     // A port may answer a write before it has its data: the data still go to that port.
     assign aw_go = (aw_port == aw_port_q || (writes_q == '0 && w_owed_q == '0)) && writes_q != '1 &&

@@ -1,21 +1,27 @@
-// The core with a `host` port: shef_core and the DMA engine, sharing the memory ports.
+// The core with a `host` port: shef_core, the DMA engine and the host's window to card memory,
+// sharing the memory ports.
 //
-// Ports as in shef_core; host and dma_irq as in shef_dma, whose registers are page 0xB0 of ctl. A
-// shell with access to host memory uses this module, another one shef_core. The engine is between
-// the Shield and memory and sees only ciphertext and tags. At a memory port Shield and engine take
-// turns, burst by burst, and id[7:6] distinguishes them; the ids of the Shield are rotated so that
-// these bits are free. A wipe is acknowledged when the Shield is zeroised and the engine has
-// nothing in flight.
+// Ports as in shef_core; host and dma_irq as in shef_dma, whose registers are page 0xB0 of ctl; h2c
+// as in shef_h2c, tied to zeros by a shell without a window. A shell with access to host memory
+// uses this module, another one shef_core. Engine and window are between the Shield and memory and
+// see only ciphertext and tags. At a memory port Shield and engine take turns, burst by burst, and
+// the window, whose host waits only for a few microseconds, goes before both; id[7:6] distinguishes
+// them, and the ids of the Shield are rotated so that these bits are free. A wipe is acknowledged
+// when the Shield is zeroised and engine and window have nothing in flight at memory.
+// rst_ni resets everything but the answers to h2c, which h2c_rst_ni resets: while only rst_ni is
+// low, each access of h2c is answered with SLVERR.
 `default_nettype none
 module shef_dma_core
   import shef_pkg::*;
 #(
     parameter int unsigned ShellId = 1,
+    parameter int unsigned ClockKhz = 250_000,
     parameter logic [63:0] CardBytes = 64'h4_0000_0000,
     parameter int unsigned TimeoutCycles = 1 << 20
 ) (
     input  wire logic clk_i,
     input  wire logic rst_ni,
+    input  wire logic h2c_rst_ni,
     input  wire logic wipe_req_i,
     output logic wipe_ack_o,
     input  wire axil_req_t ctl_req_i,
@@ -26,6 +32,8 @@ module shef_dma_core
     input  wire axi_rsp_t [shef_cfg_pkg::N_PORTS-1:0] mem_rsp_i,
     output logic irq_req_o,
     input  wire logic irq_ack_i,
+    input  wire axi_req_t h2c_req_i,
+    output axi_rsp_t     h2c_rsp_o,
     output axi_req_t     host_req_o,
     input  wire axi_rsp_t host_rsp_i,
     output logic         dma_irq_valid_o,
@@ -50,13 +58,14 @@ module shef_dma_core
   );
 
   // ---- core ----
-  axi_req_t [NPorts-1:0] core_req, dma_req;
-  axi_rsp_t [NPorts-1:0] core_rsp, dma_rsp;
-  logic core_wiped, dma_wiped;
-  assign wipe_ack_o = core_wiped && dma_wiped;
+  axi_req_t [NPorts-1:0] core_req, dma_req, h2c_req;
+  axi_rsp_t [NPorts-1:0] core_rsp, dma_rsp, h2c_rsp;
+  logic core_wiped, dma_wiped, h2c_wiped;
+  assign wipe_ack_o = core_wiped && dma_wiped && h2c_wiped;
 
   shef_core #(
-      .ShellId(ShellId)
+      .ShellId(ShellId),
+      .ClockKhz(ClockKhz)
   ) u_core (
       .clk_i,
       .rst_ni,
@@ -110,7 +119,28 @@ module shef_dma_core
       .mem_rsp_i(dma_rsp)
   );
 
-  // ---- memory ports: [0] the Shield, [1] the engine ----
+  // ---- window ----
+  shef_h2c #(
+      .CardBytes(CardBytes),
+      .TimeoutCycles(TimeoutCycles),
+      .NPorts(NPorts),
+      .NRegions(shef_cfg_pkg::N_REGIONS),
+      .Regions(shef_cfg_pkg::REGIONS),
+      .NSets(shef_cfg_pkg::N_SETS),
+      .Sets(shef_cfg_pkg::SETS)
+  ) u_h2c (
+      .clk_i,
+      .rst_ni(h2c_rst_ni),
+      .hold_i(!rst_ni),
+      .wipe_i(wipe_req_i),
+      .wiped_o(h2c_wiped),
+      .h2c_req_i,
+      .h2c_rsp_o,
+      .mem_req_o(h2c_req),
+      .mem_rsp_i(h2c_rsp)
+  );
+
+  // ---- memory ports: [0] the Shield, [1] the engine, [2] the window ----
   // The Shield's ids have the set in [7:6] and the kind in [1:0].
   function automatic logic [7:0] turn(input logic [7:0] id);
     turn = {id[3:2], id[7:6], id[5:4], id[1:0]};
@@ -133,13 +163,14 @@ module shef_dma_core
       core_rsp[p].r.id = turn_back(rsp.r.id);
     end
     shef_port_mux #(
-        .NSets(2),
-        .SetNo({2'd1, 2'd0})
+        .NSets(3),
+        .SetNo({2'd2, 2'd1, 2'd0}),
+        .First(2)
     ) u_mux (
         .clk_i,
         .rst_ni,
-        .set_req_i({dma_req[p], req}),
-        .set_rsp_o({dma_rsp[p], rsp}),
+        .set_req_i({h2c_req[p], dma_req[p], req}),
+        .set_rsp_o({h2c_rsp[p], dma_rsp[p], rsp}),
         .mem_req_o(mem_req_o[p]),
         .mem_rsp_i(mem_rsp_i[p])
     );

@@ -1,5 +1,8 @@
 // Memory port of several engine sets: requests take turns, write data follows in AW order, and
-// responses are routed back by set number.
+// responses are routed back by set number. If First < NSets, that set's requests go before the
+// others', and the others together have no more than Ahead + 7 read beats in flight and two write
+// bursts that wait for their data, so that an access of First waits for no more at a memory that
+// answers in order.
 //
 // Handshake: AXI4 on both sides; set_* belong to the sets, mem_* to the port. A request leaves with
 // the number of its set in id[7:6] (SetNo), which is removed again on the way back. Sets offer an
@@ -16,7 +19,9 @@ module shef_port_mux
   import shef_pkg::*;
 #(
     parameter int unsigned NSets = 2,
-    parameter logic [NSets-1:0][1:0] SetNo = '0
+    parameter logic [NSets-1:0][1:0] SetNo = '0,
+    parameter int unsigned First = NSets,
+    parameter int unsigned Ahead = 256
 ) (
     input  wire clk_i,
     input  wire rst_ni,
@@ -37,25 +42,46 @@ module shef_port_mux
     typedef logic [SW-1:0] place_t;
 
     logic [NSets-1:0] set_ar_valid, set_aw_valid, set_b_ready, set_r_ready;  // of set_req_i
+    logic [NSets-1:0] may_read, may_write;
+    logic [3:0] order;  // bursts that wait for their data
 
     // ---- requests, and the order of the data ----
     place_t ar_sel, aw_sel, w_sel;
     logic ar_valid, aw_valid, w_room, w_known, w_end;
-    shef_turn #(.N(NSets)) u_ar (
-        .clk_i, .rst_ni, .req_i(set_ar_valid), .done_i(mem_rsp_i.ar_ready), .valid_o(ar_valid),
-        .sel_o(ar_sel)
+    shef_turn #(.N(NSets), .First(First)) u_ar (
+        .clk_i, .rst_ni, .req_i(set_ar_valid & may_read), .done_i(mem_rsp_i.ar_ready),
+        .valid_o(ar_valid), .sel_o(ar_sel)
     );
-    shef_turn #(.N(NSets)) u_aw (
-        .clk_i, .rst_ni, .req_i(set_aw_valid), .done_i(mem_rsp_i.aw_ready && w_room),
-        .valid_o(aw_valid), .sel_o(aw_sel)
+    shef_turn #(.N(NSets), .First(First)) u_aw (
+        .clk_i, .rst_ni, .req_i(set_aw_valid & may_write),
+        .done_i(mem_rsp_i.aw_ready && w_room), .valid_o(aw_valid), .sel_o(aw_sel)
     );
     shef_fifo #(.W(SW), .Depth(8)) u_order (
         .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),
         .in_valid_i(mem_req_o.aw_valid && mem_rsp_i.aw_ready), .in_ready_o(w_room),
         .in_data_i(aw_sel),
-        .out_valid_o(w_known), .out_ready_i(w_end), .out_data_o(w_sel), .count_o()
+        .out_valid_o(w_known), .out_ready_i(w_end), .out_data_o(w_sel), .count_o(order)
     );
     assign w_end = mem_req_o.w_valid && mem_rsp_i.w_ready && mem_req_o.w.last;
+
+    if (First < NSets) begin : g_ahead
+      localparam int unsigned CW = $clog2(Ahead + 257);
+      logic [CW-1:0] ahead_q;  // read beats in flight of the other sets
+      logic ar_fire, r_fire;
+      assign ar_fire = ar_valid && mem_rsp_i.ar_ready && ar_sel != place_t'(First);
+      assign r_fire = mem_rsp_i.r_valid && mem_req_o.r_ready && !r_for[First] && ahead_q != '0;
+      for (genvar s = 0; s < int'(NSets); s++) begin : g_set
+        assign may_read[s] = s == int'(First) || ahead_q < CW'(Ahead);
+        assign may_write[s] = s == int'(First) || order < 4'd2;
+      end
+      always_ff @(posedge clk_i) begin
+        if (!rst_ni) ahead_q <= '0;
+        else ahead_q <= ahead_q + (ar_fire ? CW'(mem_req_o.ar.len) + 1'b1 : '0) - CW'(r_fire);
+      end
+    end else begin : g_alike
+      assign may_read = '1;
+      assign may_write = '1;
+    end
 
     // ---- responses ----
     logic [NSets-1:0] b_for, r_for;
@@ -91,11 +117,12 @@ module shef_port_mux
       assign set_r_ready[s] = set_req_i[s].r_ready;
       always_comb begin
         set_rsp_o[s] = mem_rsp_i;
-        set_rsp_o[s].aw_ready = aw_sel == place_t'(s) && mem_rsp_i.aw_ready && w_room;
+        set_rsp_o[s].aw_ready = aw_sel == place_t'(s) && mem_rsp_i.aw_ready && w_room &&
+            may_write[s];
         set_rsp_o[s].w_ready = w_sel == place_t'(s) && mem_rsp_i.w_ready && w_known;
         set_rsp_o[s].b.id[7:6] = (s == 0 && b_lost) ? 2'b11 : 2'b00;
         set_rsp_o[s].b_valid = b_for[s] && mem_rsp_i.b_valid;
-        set_rsp_o[s].ar_ready = ar_sel == place_t'(s) && mem_rsp_i.ar_ready;
+        set_rsp_o[s].ar_ready = ar_sel == place_t'(s) && mem_rsp_i.ar_ready && may_read[s];
         set_rsp_o[s].r.id[7:6] = (s == 0 && r_lost) ? 2'b11 : 2'b00;
         set_rsp_o[s].r_valid = r_for[s] && mem_rsp_i.r_valid;
       end

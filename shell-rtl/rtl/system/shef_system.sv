@@ -6,13 +6,15 @@
 // dma_irq and irq: as in shef_dma_core. medium, noise, cfg, design_i and the identity: as in
 // shef_kernel, except that cfg is silent while the design is being wiped (shef_system_life).
 // Only the kernel reaches the Shield's kernel port. The host reaches ctl, the DMA engine reaches
-// host and mem.
+// host and mem, and h2c, the host's window to card memory (shef_h2c, tied to zeros by a shell
+// without one), reaches mem.
 // The Security Kernel has a separate clock, kernel_clk_i, which may be slower: its rising edges are
 // edges of clk_i, and kernel_tick_i is high in each cycle of clk_i that ends with one. ready,
 // alert, wipe_req, wipe_ack, medium, noise, cfg, design and identity belong to kernel_clk_i, the
 // rest to clk_i. rst_ni is low over at least one edge of kernel_clk_i.
 // While no design is active the design is in reset, sends no request to mem and host, accepts every
 // late response and raises no interrupt; dma_irq_valid_o stays until dma_irq_ready_i even then.
+// Each access to h2c is answered, with SLVERR while no design is active or a wipe is in progress.
 // wipe_req_i (level) wipes kernel and design; wipe_ack_o rises when both are clear and falls after
 // wipe_req_i. A shell that resets with rst_ni first waits for the acknowledgement, or else also
 // resets its logic at mem and host.
@@ -21,6 +23,7 @@ module shef_system
   import shef_pkg::*;
 #(
     parameter int unsigned ShellId = 1,
+    parameter int unsigned ClockKhz = 250_000,
     parameter logic [63:0] CardBytes = 64'h4_0000_0000,
     parameter int unsigned TimeoutCycles = 1 << 20,
     parameter int unsigned WipeCycles = 1 << 22
@@ -38,6 +41,9 @@ module shef_system
     // card memory
     output axi_req_t [shef_cfg_pkg::N_PORTS-1:0] mem_req_o,
     input  wire axi_rsp_t [shef_cfg_pkg::N_PORTS-1:0] mem_rsp_i,
+    // the host's window to card memory
+    input  wire axi_req_t h2c_req_i,
+    output axi_rsp_t    h2c_rsp_o,
     // host memory
     output axi_req_t    host_req_o,
     input  wire axi_rsp_t host_rsp_i,
@@ -217,11 +223,13 @@ module shef_system
 
   shef_dma_core #(
       .ShellId(ShellId),
+      .ClockKhz(ClockKhz),
       .CardBytes(CardBytes),
       .TimeoutCycles(TimeoutCycles)
   ) u_design (
       .clk_i,
       .rst_ni(design_rst_n),
+      .h2c_rst_ni(rst_ni),
       .wipe_req_i(design_wipe),
       .wipe_ack_o(design_wiped),
       .ctl_req_i(ctl_req),
@@ -232,6 +240,8 @@ module shef_system
       .mem_rsp_i,
       .irq_req_o(irq),
       .irq_ack_i,
+      .h2c_req_i,
+      .h2c_rsp_o,
       .host_req_o(host_req),
       .host_rsp_i,
       .dma_irq_valid_o(irq_valid),

@@ -1,6 +1,6 @@
 // Simulation shell with host memory: the core and its DMA engine with flat ports for a test bench.
 //
-// ctl, krn, mem, irq, host and dma_irq as in shef_dma_core; mem_*[p] is memory port p. obs_*[p]
+// ctl, krn, mem, irq, h2c, host and dma_irq as in shef_dma_core; mem_*[p] is memory port p. obs_*[p]
 // observe accelerator port p of the Shield (one pulse for each accepted read request and each
 // delivered beat); they are outputs only and there is no way in. seen_*: handshakes of the
 // accelerator's ports. chk_*: the protocol checker, beside the core (shef_check).
@@ -20,6 +20,7 @@ module shef_host_top
     `SHEF_AXIL_S_PORTS(ctl, 16),
     `SHEF_AXIL_S_PORTS(krn, 12),
     `SHEF_AXI_M_PORTS(mem, [N_PORTS]),
+    `SHEF_AXI_S_PORTS(h2c,),
     `SHEF_AXI_M_PORTS(host,),
     output logic        dma_irq_valid,
     output logic [15:0] dma_irq_vector,
@@ -43,6 +44,7 @@ module shef_host_top
   ) u_core (
       .clk_i(clk),
       .rst_ni(rst_n),
+      .h2c_rst_ni(rst_n),
       .wipe_req_i(wipe_req),
       .wipe_ack_o(wipe_ack),
       .ctl_req_i(`SHEF_AXIL_REQ(ctl)),
@@ -51,6 +53,8 @@ module shef_host_top
       .krn_rsp_o(`SHEF_AXIL_RSP(krn)),
       .mem_req_o(mem_req),
       .mem_rsp_i(mem_rsp),
+      .h2c_req_i(`SHEF_AXI_REQ(h2c,)),
+      .h2c_rsp_o(`SHEF_AXI_RSP(h2c,)),
       .host_req_o(`SHEF_AXI_REQ(host,)),
       .host_rsp_i(`SHEF_AXI_RSP(host,)),
       .dma_irq_valid_o(dma_irq_valid),

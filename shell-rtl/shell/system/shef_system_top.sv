@@ -1,6 +1,6 @@
 // Simulation shell of the whole system: shef_system with flat ports for a test bench.
 //
-// ctl, mem, host, dma_irq, irq and obs as in shef_host_top; the ports of the kernel as in
+// ctl, mem, h2c, host, dma_irq, irq and obs as in shef_host_top; the ports of the kernel as in
 // shef_kernel_top. kernel_tick_i: the cycle ends with an edge of the kernel's clock. obs_held: the
 // design is in reset; obs_krn_*: it accepts an access of the kernel. seen_*, chk_*: as in shef_sim_top.
 `include "shef_ports.svh"
@@ -19,6 +19,7 @@ module shef_system_top
     output logic              wipe_ack,
     `SHEF_AXIL_S_PORTS(ctl, 16),
     `SHEF_AXI_M_PORTS(mem, [N_PORTS]),
+    `SHEF_AXI_S_PORTS(h2c,),
     `SHEF_AXI_M_PORTS(host,),
     output logic              dma_irq_valid,
     output logic [15:0]       dma_irq_vector,
@@ -91,6 +92,8 @@ module shef_system_top
       .ctl_rsp_o(`SHEF_AXIL_RSP(ctl)),
       .mem_req_o(mem_req),
       .mem_rsp_i(mem_rsp),
+      .h2c_req_i(`SHEF_AXI_REQ(h2c,)),
+      .h2c_rsp_o(`SHEF_AXI_RSP(h2c,)),
       .host_req_o(`SHEF_AXI_REQ(host,)),
       .host_rsp_i(`SHEF_AXI_RSP(host,)),
       .dma_irq_valid_o(dma_irq_valid),

@@ -33,6 +33,26 @@ pub fn system_spec(boot: Option<&Path>) -> Result<DesignSpec> {
     with_kernel("shef_system_top", &shell, boot)
 }
 
+/// The custom logic for AWS F2, `cl_shef`, in the simulation top of its shell (`shef_f2_top`). With
+/// `native`, the kernel's mailbox and ports belong to the test bench; otherwise it is the Security
+/// Kernel as in [`kernel_spec`]. Add an accelerator with [`DesignSpec::search`].
+///
+/// # Errors
+/// When Ibex or a source is missing.
+pub fn f2_spec(native: bool) -> Result<DesignSpec> {
+    const MODEL: &str = "shell-rtl/shell/f2_model";
+    const SHELL: [&str; 3] = [MODEL, "shell-rtl/shell/aws_f2", "shell-rtl/shell/sim"];
+    let spec = if native {
+        let spec = DesignSpec::new("shef_f2_top").search("shell-rtl/shell/f2_native");
+        let spec = SHELL.iter().fold(spec, DesignSpec::search).search("shell-rtl/rtl");
+        spec.sources.resolve_sources()?;
+        spec
+    } else {
+        with_kernel("shef_f2_top", &SHELL, None)?
+    };
+    Ok(spec.source(format!("{MODEL}/cells.sv")))
+}
+
 fn with_kernel(top: &str, shell: &[&str], boot: Option<&Path>) -> Result<DesignSpec> {
     let ibex = find_ibex()?;
     let spec = DesignSpec::new(top).source("shell-rtl/shell/kernel/ibex.vlt");

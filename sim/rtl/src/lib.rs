@@ -64,7 +64,7 @@ pub use axi_memory::{
 pub use build::{build, build_once, build_with, cache_dir};
 pub use burst::{AxiBurst, BEAT};
 pub use core_sim::{CoreSim, CoreSnapshot, Watch};
-pub use designs::{kernel_spec, module_spec, system_spec};
+pub use designs::{f2_spec, kernel_spec, module_spec, system_spec};
 pub use error::Error;
 pub use host_memory::{HostBus, HostFault, HostMemory};
 pub use kernel_sim::{
