@@ -12,6 +12,11 @@ pub(crate) const SH_DDR: &str = include_str!("sh_ddr.sv");
 const SHIPPED: &str = "cl_shef";
 /// Its folder.
 const FOLDER: &str = "shell-rtl/shell/aws_f2";
+/// An identity without a secret.
+const IMAGE: &str = include_str!("shef_image.sv");
+/// Folders of the processor's sources.
+const PROCESSOR: [&str; 3] =
+    ["rtl", "vendor/lowrisc_ip/ip/prim/rtl", "vendor/lowrisc_ip/dv/sv/dv_utils"];
 /// Contents of memories, which AWS's build does not copy.
 const CONTENTS: [&str; 5] = ["mem", "hex", "coe", "mif", "dat"];
 
@@ -78,7 +83,10 @@ pub(crate) fn shipped() -> Result<CustomLogic> {
         .search(FOLDER)
         .search("shell-rtl/rtl")
         .search("shell-rtl/accel/digits");
-    let sources = ibex().into_iter().fold(sources, SourceSet::foreign);
+    // The identity of an image is the user's; here it is zero.
+    let sources = sources.generated("shef_image.sv", IMAGE.to_owned());
+    let folders = ibex().into_iter().flat_map(|ibex| PROCESSOR.map(|folder| ibex.join(folder)));
+    let sources = folders.fold(sources, SourceSet::foreign);
     let constraints = constraints(&[folder.join("constraints")])?;
     Ok(CustomLogic { sources, folder: None, constraints })
 }

@@ -55,7 +55,8 @@ fn staged(set: &SourceSet, sources: &[Source], folder: &Path) -> Result<Vec<Stri
         // Numbers, so that no name of a file needs quotes.
         let own = format!("{i}/{UNIT}");
         let names = source.spellings.iter().map(|name| format!("include/{}", name.display()));
-        let header = (!source.unit).then(|| {
+        // Third-party sources include one another.
+        let header = (!source.unit || set.is_foreign(&source.path)).then(|| {
             let name = source.path.file_name().unwrap_or_default().to_string_lossy();
             include.insert(i.to_string());
             format!("{i}/{name}")

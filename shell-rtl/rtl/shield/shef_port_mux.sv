@@ -64,6 +64,7 @@ module shef_port_mux
     );
     assign w_end = mem_req_o.w_valid && mem_rsp_i.w_ready && mem_req_o.w.last;
 
+    logic [NSets-1:0] b_for, r_for;
     if (First < NSets) begin : g_ahead
       localparam int unsigned CW = $clog2(Ahead + 257);
       logic [CW-1:0] ahead_q;  // read beats in flight of the other sets
@@ -84,7 +85,6 @@ module shef_port_mux
     end
 
     // ---- responses ----
-    logic [NSets-1:0] b_for, r_for;
     logic b_lost, r_lost;  // for a set that is not at this port
     always_comb begin
       for (int unsigned s = 0; s < NSets; s++) begin
