@@ -77,6 +77,8 @@ pub(crate) struct Crossing {
     pub names: (String, String),
     /// Names of the two clocks.
     pub clocks: (String, String),
+    /// Whether nothing of it has a clock on the first side.
+    pub asynchronous: bool,
     /// Where the second one is declared.
     pub place: String,
 }
@@ -447,9 +449,9 @@ impl Finder<'_, '_> {
             }
             let bits: BTreeSet<Bit> =
                 members.iter().map(|p| self.netlist.origin(paths[*p].bit)).collect();
-            let name = self.netlist.wire(first).map_or_else(String::new, |wire| {
-                self.netlist.name(wire.first).split('[').next().unwrap_or_default().to_owned()
-            });
+            let names: BTreeSet<String> =
+                bits.iter().map(|bit| self.start_name(Start::Port(*bit))).collect();
+            let name = names.into_iter().collect::<Vec<_>>().join(", ");
             let wire = self.netlist.wire(first).map(|wire| wire.bits());
             let whole = wire.is_some_and(|wire| bits.iter().all(|bit| wire.contains(bit)));
             let result = if bits.len() == 1 {
@@ -705,6 +707,7 @@ impl Finder<'_, '_> {
                 to: BTreeSet::new(),
                 names: (from, to),
                 clocks: clocks(),
+                asynchronous: foreign == 1 << ASYNCHRONOUS,
                 place,
             });
             crossing.from.extend(path.from);

@@ -214,7 +214,12 @@ pub fn lint(logic: &CustomLogic, hdk: Option<&Path>, scratch: &Path) -> Result<R
     let (mut unsafe_paths, mut uncovered, mut lines) = (Vec::new(), Vec::new(), Vec::new());
     for crossing in &found {
         let bounded = matches!(crossing.form, Form::Gray | Form::Memory | Form::Static);
-        let coverage = constraints.covers(crossing, &netlist, &clocks, bounded);
+        // A signal without a clock has no timing to except; ASYNC_REG is its constraint.
+        let timed = !crossing.asynchronous;
+        let coverage = match timed {
+            true => constraints.covers(crossing, &netlist, &clocks, bounded),
+            false => xdc::Coverage::Whole,
+        };
         let ((from, to), (from_clock, to_clock)) = (&crossing.names, &crossing.clocks);
         let path = format!("{from} ({from_clock}) to {to} ({to_clock})");
         if !crossing.problem.is_empty() {

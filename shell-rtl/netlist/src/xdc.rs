@@ -488,6 +488,9 @@ impl<'n> Reader<'_, 'n> {
                     "set_false_path" => ExceptionKind::Ignored,
                     "set_bus_skew" => ExceptionKind::BusSkew,
                     _ if !words.has("-datapath_only") => return nothing,
+                    _ if words.option(&["-from"]).is_none() => {
+                        return Err("set_max_delay -datapath_only needs -from".to_owned());
+                    }
                     _ => ExceptionKind::MaxDelay,
                 };
                 let mut side =
@@ -558,9 +561,15 @@ impl<'n> Reader<'_, 'n> {
             found.extend(own);
         }
         if let Some((text, tests)) = &filter {
-            found.retain(|(object, pin)| self.passes(*object, *pin, tests));
-            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            self.seen(what, &text, &found);
+            // Each alternative has to match something.
+            let mut kept = Found::new();
+            for (text, all) in text.split("||").zip(tests) {
+                let own = found.iter().filter(|(o, pin)| self.passes(*o, *pin, all)).copied();
+                let own: Found<'n> = own.collect();
+                self.seen(what, &text.split_whitespace().collect::<Vec<_>>().join(" "), &own);
+                kept.extend(own);
+            }
+            found = kept;
         } else if of.is_some() {
             self.seen(what, "-of_objects", &found);
         }
@@ -620,7 +629,10 @@ impl<'n> Reader<'_, 'n> {
                     } else {
                         vec![None]
                     };
-                    let passing = pins.into_iter().filter(|pin| self.passes(*object, *pin, tests));
+                    let any = |pin: &Option<&str>| {
+                        tests.iter().any(|all| self.passes(*object, *pin, all))
+                    };
+                    let passing = pins.into_iter().filter(any);
                     found.extend(passing.map(|pin| (*object, pin)));
                 }
                 _ if name == "get_pins" => {
@@ -644,7 +656,7 @@ impl<'n> Reader<'_, 'n> {
         found
     }
 
-    fn passes(&self, object: Object, pin: Option<&str>, tests: &[Vec<Test>]) -> bool {
+    fn passes(&self, object: Object, pin: Option<&str>, all: &[Test]) -> bool {
         let passes = |test: &Test| {
             let hit = match test.property.as_str() {
                 "NAME" => {
@@ -663,7 +675,7 @@ impl<'n> Reader<'_, 'n> {
             };
             hit != test.not
         };
-        tests.iter().any(|all| all.iter().all(passes))
+        all.iter().all(passes)
     }
 }
 
