@@ -99,6 +99,7 @@ pub fn codes() -> Groups {
     // Cards and `shef shield` report these.
     groups.push(("Security Kernel", shef_kernel::CODES.iter().collect()));
     groups.push(("projects", shef_project::CODES.iter().collect()));
+    groups.push(("custom logic", shef_netlist::CODES.iter().collect()));
     groups.push(("generators", shef_gen::CODES.iter().collect()));
     groups
 }

@@ -120,6 +120,23 @@ pub(crate) fn inputs(design: &Design<'_>) -> Check {
     check("inputs", "SHEF-NET-103", format!("{count} ports"), findings)
 }
 
+/// The undriven bit that a bit gets its value from, if so. The front end assigns an unknown value to
+/// a variable that nothing assigns.
+fn open(netlist: &Netlist<'_>, bit: Bit) -> Option<Bit> {
+    let origin = netlist.origin(bit);
+    if origin >= FIRST {
+        return (netlist.driver(origin) == Driver::Nothing).then_some(origin);
+    }
+    let mut bit = bit;
+    while let Driver::Bit(from) = netlist.driver(bit) {
+        if from == UNKNOWN {
+            return Some(bit);
+        }
+        bit = from;
+    }
+    None
+}
+
 /// Every net that something reads has a driver.
 pub(crate) fn undriven(design: &Design<'_>) -> Check {
     let netlist = design.netlist;
@@ -127,10 +144,7 @@ pub(crate) fn undriven(design: &Design<'_>) -> Check {
     for cell in netlist.cells.iter().filter(|cell| cell.kind != "$buf") {
         for pin in cell.pins.iter().filter(|pin| pin.direction == Direction::Input) {
             for bit in netlist.bits(pin) {
-                let origin = netlist.origin(*bit);
-                if origin < FIRST || netlist.driver(origin) != Driver::Nothing {
-                    continue;
-                }
+                let Some(origin) = open(netlist, *bit) else { continue };
                 let Some(wire) = netlist.wire(origin) else { continue };
                 if wire.port.is_none() && seen.insert(wire.first) {
                     let src = if wire.src.is_empty() { cell.src } else { wire.src };
@@ -427,12 +441,14 @@ pub(crate) fn ids(design: &Design<'_>) -> Check {
 pub(crate) fn names(design: &Design<'_>) -> Check {
     let registers = xdc::registers(design.netlist);
     let mut findings: Vec<Finding> = Vec::new();
+    let mut last = String::new();
     for (name, src) in &registers {
         if let Some(pattern) = TAKEN.iter().find(|pattern| xdc::glob(pattern, name)) {
-            let found = design.finding(src, format!("{name} matches {pattern}"));
             // One for all bits.
-            if findings.last().is_none_or(|last| last.place != found.place) {
-                findings.push(found);
+            let register = name.split("_reg[").next().unwrap_or_default();
+            if register != last {
+                findings.push(design.finding(src, format!("{name} matches {pattern}")));
+                register.clone_into(&mut last);
             }
         }
     }

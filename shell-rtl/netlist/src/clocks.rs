@@ -121,7 +121,9 @@ impl Clocks {
         }
         if self.domains.len() <= LAST {
             let (name, clean) = match netlist.driver(root) {
-                Driver::Cell(cell, pin, _) => {
+                Driver::Cell(cell, pin, _)
+                    if Kind::of(&netlist.cells[cell as usize]) == Kind::Box =>
+                {
                     let cell = &netlist.cells[cell as usize];
                     let pin = cell.pins[usize::from(pin)].name;
                     (format!("{}.{pin}", cell.name), clock_source(cell.kind) && pin != "LOCKED")

@@ -449,6 +449,13 @@ impl Finder<'_, '_> {
             }
             let bits: BTreeSet<Bit> =
                 members.iter().map(|p| self.netlist.origin(paths[*p].bit)).collect();
+            // A register's bits are looked at under its own name.
+            let register = bits.first().and_then(|bit| self.netlist.wire(*bit));
+            if register.is_some_and(|wire| {
+                wire.first != first && bits.iter().all(|bit| wire.bits().contains(bit))
+            }) {
+                continue;
+            }
             let names: BTreeSet<String> =
                 bits.iter().map(|bit| self.start_name(Start::Port(*bit))).collect();
             let name = names.into_iter().collect::<Vec<_>>().join(", ");

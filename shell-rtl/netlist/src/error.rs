@@ -92,3 +92,9 @@ shef_proto::coded! {
 
 /// The header of the ports.
 pub(crate) const HEADER: &str = "cl_ports.vh";
+
+impl shef_proto::fault::Coded for Error {
+    fn code(&self) -> &str {
+        Self::code(self)
+    }
+}

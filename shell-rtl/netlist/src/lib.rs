@@ -91,6 +91,17 @@ pub struct Check {
     pub looked_at: String,
     /// Everything that was found.
     pub findings: Vec<Finding>,
+    /// Of the crossings: those without a recognised form or without a constraint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub crossings_unnamed: Option<usize>,
+}
+
+impl Check {
+    /// The next step after a finding.
+    #[must_use]
+    pub fn help(&self) -> &'static str {
+        shef_proto::code::find(CODES, self.code).map_or("", |code| code.help)
+    }
 }
 
 /// A crossing between two clocks.
@@ -167,7 +178,8 @@ fn check(
     looked_at: String,
     findings: Vec<Finding>,
 ) -> Check {
-    Check { check, passed: findings.is_empty(), code, looked_at, findings }
+    let passed = findings.is_empty();
+    Check { check, passed, code, looked_at, findings, crossings_unnamed: None }
 }
 
 /// Checks a custom logic. `hdk` is the folder of AWS's kit, whose list of ports is compared; without
@@ -259,12 +271,9 @@ pub fn lint(logic: &CustomLogic, hdk: Option<&Path>, scratch: &Path) -> Result<R
         .collect();
     let total = found.len();
     let named = if forms.is_empty() { String::new() } else { format!(": {}", forms.join(", ")) };
-    checks.push(check(
-        "crossings",
-        "SHEF-NET-112",
-        format!("{total} crossings{named}"),
-        unsafe_paths,
-    ));
+    let looked = format!("{total} crossings{named}");
+    let crossings = check("crossings", "SHEF-NET-112", looked, unsafe_paths);
+    checks.push(Check { crossings_unnamed: Some(crossings_unnamed), ..crossings });
     let looked = format!("{total} crossings, {} files", logic.constraints.len());
     checks.push(check("constraints", "SHEF-NET-113", looked, uncovered));
     let remark = |remark: &xdc::Remark| Finding {

@@ -52,6 +52,9 @@ fn constraints(folders: &[PathBuf]) -> Result<Vec<PathBuf>> {
 pub(crate) fn in_folder(folder: &Path) -> Result<CustomLogic> {
     let failed = |reason: String| Error::Folder { path: folder.to_owned(), reason };
     let real = folder.canonicalize().map_err(|e| failed(e.to_string()))?;
+    if real == repo_root().join(FOLDER) {
+        return shipped();
+    }
     let name = real.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let design = Some(real.join("design")).filter(|design| design.is_dir()).unwrap_or(real.clone());
     let is_top = |path: &&PathBuf| {
@@ -70,11 +73,11 @@ pub(crate) fn in_folder(folder: &Path) -> Result<CustomLogic> {
         }
     };
     let folders = [real.join("build/constraints"), real.join("constraints"), real.clone()];
-    Ok(CustomLogic {
-        sources: SourceSet::new(&top).search(&design),
-        constraints: constraints(&folders)?,
-        folder: Some(real),
-    })
+    // AWS's build takes the files as they are, those of others among them; what reaches outside is
+    // found by a check.
+    let mut sources = SourceSet::new(&top).foreign(&design);
+    sources.files.extend(all.iter().filter(|path| is(path, "v")).cloned());
+    Ok(CustomLogic { sources, constraints: constraints(&folders)?, folder: Some(real) })
 }
 
 pub(crate) fn shipped() -> Result<CustomLogic> {
@@ -123,6 +126,16 @@ pub(crate) fn check(logic: &CustomLogic, design: &Design<'_>) -> Result<Check> {
     let flat = flat.unwrap_or(folder.clone());
     let all = files(&flat)?;
     for path in &all {
+        let own = !["ibex_", "prim_"].iter().any(|name| shef_project::stem(path).starts_with(name));
+        let source = ["sv", "v", "svh", "vh"].iter().any(|extension| is(path, extension));
+        if own
+            && source
+            && let Ok(text) = std::fs::read(path)
+            && let Some((line, what)) = shef_project::reaches_outside(&text)
+        {
+            let place = format!("{}:{line}", shown(path).display());
+            add(Path::new(&place), what);
+        }
         if path.is_dir() && flat != *folder {
             add(path, "a folder: encrypt.tcl takes the files beside it only".to_owned());
         } else if CONTENTS.iter().any(|extension| is(path, extension)) {
