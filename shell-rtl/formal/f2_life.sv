@@ -87,35 +87,35 @@ module f2_life (
       a_wait : assert (waits <= 6'(4 * Hold + Wipe + Drain + 8));
       if (run && !wipe_req) a_memory : assert (memory_run && memory_q && !unended);
       // How the ghosts follow the states.
-      if (dut.state_q == HELD) i_ended : assert (!unended);
-      if (dut.state_q == DRAIN && memory_run) i_drained : assert (!unended);
-      if (dut.state_q == WIPE || dut.state_q == LOCK && memory_run) i_unended : assert (!unended);
-      if (dut.memory_up_q) i_up : assert (memory_run && dut.state_q == HELD ||
+      if (dut.state_q == HELD) inv_ended : assert (!unended);
+      if (dut.state_q == DRAIN && memory_run) inv_drained : assert (!unended);
+      if (dut.state_q == WIPE || dut.state_q == LOCK && memory_run) inv_unended : assert (!unended);
+      if (dut.memory_up_q) inv_up : assert (memory_run && dut.state_q == HELD ||
           dut.state_q == RUN || dut.state_q == LOCK);
-      if (dut.state_q == RUN) i_memory : assert (memory_run && memory_q && !unended);
-      i_states : assert (dut.state_q <= RUN);
-      i_run : assert (run == (dut.state_q == WIPE || dut.state_q == DRAIN || dut.state_q == RUN));
-      i_wipe : assert (wipe_req == (dut.state_q != RUN &&
+      if (dut.state_q == RUN) inv_memory : assert (memory_run && memory_q && !unended);
+      inv_states : assert (dut.state_q <= RUN);
+      inv_run : assert (run == (dut.state_q == WIPE || dut.state_q == DRAIN || dut.state_q == RUN));
+      inv_wipe : assert (wipe_req == (dut.state_q != RUN &&
           !(dut.state_q == HELD && !dut.wipe_req_q)));
-      if (dut.state_q == HELD) i_held : assert (clean && dut.timer_q <= 32'hffff_ffff);
-      if (dut.state_q == DRAIN) i_drain : assert (dut.timer_q <= 32'(Drain) && clean);
-      if (dut.state_q == WIPE) i_wiping : assert (dut.timer_q <= 32'(Wipe) &&
+      if (dut.state_q == HELD) inv_held : assert (clean && dut.timer_q <= 32'hffff_ffff);
+      if (dut.state_q == DRAIN) inv_drain : assert (dut.timer_q <= 32'(Drain) && clean);
+      if (dut.state_q == WIPE) inv_wiping : assert (dut.timer_q <= 32'(Wipe) &&
           dut.timer_q == 32'(wiping_q));
-      if (dut.state_q == RUN) i_runs : assert (memory_run && !wipe_req);
+      if (dut.state_q == RUN) inv_runs : assert (memory_run && !wipe_req);
       unique case (dut.state_q)
-        LOCK: i_wait_lock : assert (waits <= 6'(Hold + 2) && 32'(waits) <= dut.timer_q + 1);
-        WIPE: i_wait_wipe : assert (32'(waits) <= dut.timer_q + Hold + 4);
-        DRAIN: i_wait_drain : assert (32'(waits) <= dut.timer_q + Hold + Wipe + 5);
+        LOCK: inv_wait_lock : assert (waits <= 6'(Hold + 2) && 32'(waits) <= dut.timer_q + 1);
+        WIPE: inv_wait_wipe : assert (32'(waits) <= dut.timer_q + Hold + 4);
+        DRAIN: inv_wait_drain : assert (32'(waits) <= dut.timer_q + Hold + Wipe + 5);
         HELD: begin
-          i_wait_held : assert (32'(waits) <= (dut.timer_q > Hold ? Hold + 1 : dut.timer_q) +
+          inv_wait_held : assert (32'(waits) <= (dut.timer_q > Hold ? Hold + 1 : dut.timer_q) +
               Hold + Wipe + Drain + 6);
-          if (dut.timer_q > Hold && dut.flr_pending_q) i_wait_new : assert (waits <= 1);
+          if (dut.timer_q > Hold && dut.flr_pending_q) inv_wait_new : assert (waits <= 1);
         end
-        default: i_wait_run : assert (waits <= 1);
+        default: inv_wait_run : assert (waits <= 1);
       endcase
-      i_pending : assert (pending_q == (dut.flr_pending_q || flr_done));
-      i_once : assert (!(dut.flr_pending_q && flr_done));
-      if (dut.flr_pending_q) i_pends : assert (pending_q);
+      inv_pending : assert (pending_q == (dut.flr_pending_q || flr_done));
+      inv_once : assert (!(dut.flr_pending_q && flr_done));
+      if (dut.flr_pending_q) inv_pends : assert (pending_q);
     end
     if (past && rst_ni) begin
       c_run : cover (running);

@@ -126,29 +126,29 @@ module f2_ocl
       if (start) a_start : assert (start_asked);
       if (reset) a_reset : assert (reset_asked);
       // How the ghosts follow the states.
-      i_sent : assert (sent <= 2'd1);
-      i_owed : assert ((sent == 2'd1) == (dut.owed_q || mine));
-      i_mine : assert (mine == (dut.state_q == 2'd2));
+      inv_sent : assert (sent <= 2'd1);
+      inv_owed : assert ((sent == 2'd1) == (dut.owed_q || mine));
+      inv_mine : assert (mine == (dut.state_q == 2'd2));
       // Ages are those of the ghosts, and an access under way is the older one.
-      if ((write_valid || write_open) && !bvalid) i_write_age : assert (
+      if ((write_valid || write_open) && !bvalid) inv_write_age : assert (
           5'(dut.write_age_q) == (write_waits < 5'(Patience) ? write_waits : 5'(Patience)));
-      if ((arvalid || read_open) && !rvalid) i_read_age : assert (
+      if ((arvalid || read_open) && !rvalid) inv_read_age : assert (
           5'(dut.read_age_q) == (read_waits < 5'(Patience) ? read_waits : 5'(Patience)));
-      if (read_open && write_valid) i_read_older : assert (dut.read_age_q >= dut.write_age_q);
-      if (write_open && arvalid) i_write_older : assert (dut.write_age_q >= dut.read_age_q);
-      if (!awvalid && !write_open) i_write_none : assert (dut.write_age_q == '0);
-      if (!arvalid && !read_open) i_read_none : assert (dut.read_age_q == '0);
-      if (write_valid && !write_open) i_write_waits : assert (write_waits <= 5'(Patience) +
+      if (read_open && write_valid) inv_read_older : assert (dut.read_age_q >= dut.write_age_q);
+      if (write_open && arvalid) inv_write_older : assert (dut.write_age_q >= dut.read_age_q);
+      if (!awvalid && !write_open) inv_write_none : assert (dut.write_age_q == '0);
+      if (!arvalid && !read_open) inv_read_none : assert (dut.read_age_q == '0);
+      if (write_valid && !write_open) inv_write_waits : assert (write_waits <= 5'(Patience) +
           (dut.state_q == 2'd0 ? 5'd3 : dut.state_q == 2'd3 ? 5'd2 : 5'd1));
-      if (arvalid && !read_open) i_read_waits : assert (read_waits <= 5'(Patience) +
+      if (arvalid && !read_open) inv_read_waits : assert (read_waits <= 5'(Patience) +
           (dut.state_q == 2'd0 ? 5'd3 : dut.state_q == 2'd3 ? 5'd2 : 5'd1));
-      if (write_open && !bvalid) i_write_late : assert (write_waits <= 5'(Patience) + 5'd4);
-      if (read_open && !rvalid) i_read_late : assert (read_waits <= 5'(Patience) + 5'd4);
-      i_states : assert (!(write_open && read_open));
-      i_open : assert ((write_open || read_open) == (dut.state_q != 2'd0));
-      if (write_open) i_write : assert (dut.write_q);
-      if (read_open) i_read : assert (!dut.write_q);
-      if (dut.state_q == 2'd1 || dut.state_q == 2'd2) i_free : assert (!dut.owed_q);
+      if (write_open && !bvalid) inv_write_late : assert (write_waits <= 5'(Patience) + 5'd4);
+      if (read_open && !rvalid) inv_read_late : assert (read_waits <= 5'(Patience) + 5'd4);
+      inv_states : assert (!(write_open && read_open));
+      inv_open : assert ((write_open || read_open) == (dut.state_q != 2'd0));
+      if (write_open) inv_write : assert (dut.write_q);
+      if (read_open) inv_read : assert (!dut.write_q);
+      if (dut.state_q == 2'd1 || dut.state_q == 2'd2) inv_free : assert (!dut.owed_q);
     end
     if (past && rst_ni) begin
       c_answer : cover (dut.answered && !answer_i.error);

@@ -34,7 +34,7 @@ pub use dma_slots::{DmaSlot, DmaSlots, SLOT_BYTES};
 pub use error::DeviceError;
 pub use event::{Event, poll_readable, poll_writable};
 pub use memory::{OutOfRange, SharedMemory};
-pub use simulated::{SimKernel, SimParameter, SimParameters, WaveScope};
+pub use simulated::{SimKernel, SimParameter, SimParameters, SimShell, WaveScope};
 pub use ueid::Ueid;
 pub use uri::{Bdf, Iommu, Uri, is_name};
 

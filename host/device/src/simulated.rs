@@ -16,6 +16,16 @@ pub enum SimKernel {
     Native,
 }
 
+/// Shell around the design of a simulated card.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum SimShell {
+    /// A test bench at the ports of the design.
+    #[default]
+    Plain,
+    /// The model of AWS F2's shell, around the custom logic for it.
+    AwsF2,
+}
+
 /// Signals in the waves of a simulated card.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum WaveScope {
@@ -33,6 +43,8 @@ pub struct SimParameters {
     pub project: Option<PathBuf>,
     /// Its Security Kernel.
     pub kernel: SimKernel,
+    /// The shell around the design.
+    pub shell: SimShell,
     /// Cycles from a read request to its first beat.
     pub latency: Option<u64>,
     /// Seed for a memory with random stalls, latencies and order of responses; without one, it has
@@ -84,6 +96,14 @@ fn scope(value: &OsStr) -> Result<WaveScope, String> {
     }
 }
 
+fn shell(value: &OsStr) -> Result<SimShell, String> {
+    match value.to_str() {
+        Some("plain") => Ok(SimShell::Plain),
+        Some("f2") => Ok(SimShell::AwsF2),
+        _ => Err(format!("expected plain or f2, found {value:?}")),
+    }
+}
+
 fn kernel(value: &OsStr) -> Result<SimKernel, String> {
     match value.to_str() {
         Some("firmware") => Ok(SimKernel::Firmware),
@@ -94,7 +114,7 @@ fn kernel(value: &OsStr) -> Result<SimKernel, String> {
 
 impl SimParameters {
     /// All parameters, in the order in which a URI prints them.
-    pub const TABLE: [SimParameter; 10] = [
+    pub const TABLE: [SimParameter; 11] = [
         SimParameter {
             name: "project",
             set: |to, value| path(value, "a folder").map(|value| to.project = value),
@@ -104,6 +124,11 @@ impl SimParameters {
             name: "kernel",
             set: |to, value| kernel(value).map(|value| to.kernel = value),
             get: |of| (of.kernel == SimKernel::Native).then(|| "native".into()),
+        },
+        SimParameter {
+            name: "shell",
+            set: |to, value| shell(value).map(|value| to.shell = value),
+            get: |of| (of.shell == SimShell::AwsF2).then(|| "f2".into()),
         },
         SimParameter {
             name: "latency",

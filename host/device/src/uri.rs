@@ -309,13 +309,14 @@ mod tests {
     #[test]
     fn parameters_of_a_simulated_card_have_no_order() {
         for text in [
-            "sim:rtl?seed=3&contents=5&wave-from=900&wave=run.fst&check=1&wave-scope=accel&kernel=native&project=%2ftmp/a%26b&stalls=7&latency=100",
-            "sim:rtl?latency=0100&project=/tmp/%61%26b&wave=run.fst&wave-scope=accel&wave-from=900&stalls=7&contents=5&kernel=native&check=1&seed=3",
+            "sim:rtl?seed=3&contents=5&wave-from=900&wave=run.fst&check=1&wave-scope=accel&kernel=native&shell=f2&project=%2ftmp/a%26b&stalls=7&latency=100",
+            "sim:rtl?latency=0100&project=/tmp/%61%26b&wave=run.fst&wave-scope=accel&wave-from=900&stalls=7&contents=5&kernel=native&check=1&shell=f2&seed=3",
         ] {
             let Ok(Uri::SimRtl(parameters)) = text.parse() else { panic!("{text}") };
             let all = SimParameters {
                 project: Some("/tmp/a&b".into()),
                 kernel: crate::SimKernel::Native,
+                shell: crate::SimShell::AwsF2,
                 latency: Some(100),
                 stalls: Some(7),
                 contents: Some(5),
@@ -329,7 +330,7 @@ mod tests {
         }
         let error = "sim:rtl?latencies=3".parse::<Uri>().unwrap_err().to_string();
         let known =
-            "project, kernel, latency, stalls, contents, seed, check, wave, wave-scope, wave-from";
+            "project, kernel, shell, latency, stalls, contents, seed, check, wave, wave-scope, wave-from";
         assert!(error.contains("\"latencies\"") && error.contains(known), "{error}");
     }
 

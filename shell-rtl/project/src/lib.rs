@@ -32,7 +32,9 @@ pub use program::Program;
 pub use random::random;
 pub use root::repo_root;
 pub use set::{Listed, SourceSet};
-pub use sources::{Measured, Source, preprocessed, reaches_outside, rtl_sources, stem, sv_files};
+pub use sources::{
+    F2_TOP, Measured, Source, preprocessed, reaches_outside, rtl_sources, stem, sv_files,
+};
 
 /// All codes of this crate.
 pub const CODES: &[shef_proto::code::Code] = Error::CODES;

@@ -73,14 +73,23 @@ pub fn rtl_sources() -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
+/// Top module of the custom logic for AWS F2 in simulation.
+pub const F2_TOP: &str = "shef_f2_top";
+
 impl SourceSet {
     /// A design with the Shield's RTL and this `top`; it takes modules by file name from
-    /// `shell-rtl/rtl` and `shell-rtl/shell/sim`. Add an accelerator with [`SourceSet::search`].
+    /// `shell-rtl/rtl` and `shell-rtl/shell/sim`, and for [`F2_TOP`] first from the folders of AWS F2,
+    /// with the native kernel. Add an accelerator with [`SourceSet::search`].
     ///
     /// # Errors
     /// When no file is named after the top module.
     pub fn shipped(top: &str) -> Result<Self> {
-        let set = Self::new(top).search("shell-rtl/rtl").search("shell-rtl/shell/sim");
+        let mut set = Self::new(top);
+        if top == F2_TOP {
+            let folders = ["f2_native", "f2_model", "aws_f2"];
+            set = folders.iter().fold(set, |set, f| set.search(format!("shell-rtl/shell/{f}")));
+        }
+        let set = set.search("shell-rtl/rtl").search("shell-rtl/shell/sim");
         set.resolve_sources()?;
         Ok(set)
     }

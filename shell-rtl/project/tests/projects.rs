@@ -12,14 +12,14 @@ use shef_project::{Design, Done, Error, Expect, Jobs, repo_root};
 fn the_digests_of_shipped_designs_are_pinned() {
     let project = |folder: &str| Design::project(&repo_root().join(folder));
     for (design, digest) in [
-        (Design::digits(), "c90af10fbc8efaae0b61a9d9007a95bf279f59b819ff6edd9bfaa9a7212e1346"),
+        (Design::digits(), "f66dab7796bb127e2016b52b1cb32fc4100094bc2cf9505860c77a904e3f95ee"),
         (
             project("examples/vecadd"),
-            "5dfb716bf2bcd3cff45e1c0d7ddb016af6fdb79d20703e6daa3770b36c543765",
+            "441b30e7dda7ea31272af48f88a33469b6ad48aeed0cb94a1b6fa8cf67f16783",
         ),
         (
             project("shell-rtl/accel/hotp"),
-            "e8a291c03cdcc147d9aa0b7df6387f2ad1f4aa9639e813f0a82198374f9f4e99",
+            "0d69775ffdf9736378a89695be994f86932ec5c05ed75f037a824d33a43436c8",
         ),
     ] {
         let design = design.unwrap();

@@ -45,6 +45,20 @@ module shef_port_mux
     logic [NSets-1:0] may_read, may_write;
     logic [3:0] order;  // bursts that wait for their data
 
+    // ---- responses ----
+    logic [NSets-1:0] b_for, r_for;
+    logic b_lost, r_lost;  // for a set that is not at this port
+    always_comb begin
+      for (int unsigned s = 0; s < NSets; s++) begin
+        b_for[s] = mem_rsp_i.b.id[7:6] == SetNo[s];
+        r_for[s] = mem_rsp_i.r.id[7:6] == SetNo[s];
+      end
+      b_lost = b_for == '0;
+      r_lost = r_for == '0;
+      if (b_lost) b_for[0] = 1'b1;
+      if (r_lost) r_for[0] = 1'b1;
+    end
+
     // ---- requests, and the order of the data ----
     place_t ar_sel, aw_sel, w_sel;
     logic ar_valid, aw_valid, w_room, w_known, w_end;
@@ -64,7 +78,6 @@ module shef_port_mux
     );
     assign w_end = mem_req_o.w_valid && mem_rsp_i.w_ready && mem_req_o.w.last;
 
-    logic [NSets-1:0] b_for, r_for;
     if (First < NSets) begin : g_ahead
       localparam int unsigned CW = $clog2(Ahead + 257);
       logic [CW-1:0] ahead_q;  // read beats in flight of the other sets
@@ -82,19 +95,8 @@ module shef_port_mux
     end else begin : g_alike
       assign may_read = '1;
       assign may_write = '1;
-    end
-
-    // ---- responses ----
-    logic b_lost, r_lost;  // for a set that is not at this port
-    always_comb begin
-      for (int unsigned s = 0; s < NSets; s++) begin
-        b_for[s] = mem_rsp_i.b.id[7:6] == SetNo[s];
-        r_for[s] = mem_rsp_i.r.id[7:6] == SetNo[s];
-      end
-      b_lost = b_for == '0;
-      r_lost = r_for == '0;
-      if (b_lost) b_for[0] = 1'b1;
-      if (r_lost) r_for[0] = 1'b1;
+      logic unused;
+      assign unused = ^order;
     end
 
     always_comb begin

@@ -10,9 +10,7 @@
 `default_nettype none
 module shef_f2_pcim
   import shef_pkg::*;
-#(
-    parameter int unsigned Beats = 128  // buffer for write data, at least two bursts
-) (
+(
     input  wire logic main_clk_i,
     input  wire logic main_rst_ni,
     input  wire logic run_i,
@@ -23,9 +21,6 @@ module shef_f2_pcim
     input  wire axi_req_t core_req_i,
     output axi_rsp_t  core_rsp_o
 );
-  localparam int unsigned BW = $clog2(Beats);
-  typedef logic [BW:0] place_t;  // one bit more than an index
-
   // ---- resets of the path ----
   logic main_path_rst_n, core_path_rst_n;
   shef_reset_sync u_main_rst (
@@ -82,82 +77,24 @@ module shef_f2_pcim
       .rd_valid_o(core_rsp_o.r_valid), .rd_ready_i(core_req_i.r_ready), .rd_data_o(core_rsp_o.r)
   );
 
-  // ---- write data: filled to fill_q, promised to the shell up to promise_q, sent to sent_q ----
-  axi_w_t beat_q[Beats];
-  axi_w_t out_q;
-  logic out_valid_q;
-  place_t fill_q, promise_q, sent_q, open_q;  // open_q: data may go up to here, AW is accepted
-  axi_ax_t aw_q, ar_q;
-  logic aw_valid_q, ar_valid_q;
-
-  wire place_t filled = fill_q - promise_q;
-  wire whole = filled > place_t'(aw.len);
-  assign aw_take = aw_valid && whole && up_q && !aw_valid_q;
-  assign w_take = up_q && place_t'(fill_q - sent_q) != place_t'(Beats);
-  wire w_push = w_valid && w_take;
-  wire load = sent_q != open_q && (!out_valid_q || pcim_rsp_i.w_ready);
-  wire aw_sent = aw_valid_q && pcim_rsp_i.aw_ready;
-  wire ar_sent = ar_valid_q && pcim_rsp_i.ar_ready;
-  assign ar_take = ar_valid && up_q && (!ar_valid_q || pcim_rsp_i.ar_ready);
-
-  always_ff @(posedge main_clk_i) begin
-    if (w_push) beat_q[fill_q[BW-1:0]] <= w;
-  end
-
-  always_ff @(posedge main_clk_i) begin
-    if (load) out_q <= beat_q[sent_q[BW-1:0]];
-    if (aw_take) aw_q <= aw;
-    if (ar_take) ar_q <= ar;
-  end
-
-  always_ff @(posedge main_clk_i) begin
-    if (!main_rst_ni) begin
-      fill_q <= '0;
-      promise_q <= '0;
-      open_q <= '0;
-      sent_q <= '0;
-      out_valid_q <= 1'b0;
-      aw_valid_q <= 1'b0;
-      ar_valid_q <= 1'b0;
-    end else begin
-      // What has no promise is gone with the core.
-      if (!up_q) fill_q <= promise_q;
-      else if (w_push) fill_q <= fill_q + place_t'(1);
-      if (aw_take) promise_q <= promise_q + place_t'(aw.len) + place_t'(1);
-      if (aw_sent) open_q <= open_q + place_t'(aw_q.len) + place_t'(1);
-      if (load) sent_q <= sent_q + place_t'(1);
-      if (load || pcim_rsp_i.w_ready) out_valid_q <= load;
-      if (aw_take || aw_sent) aw_valid_q <= aw_take;
-      if (ar_take || ar_sent) ar_valid_q <= ar_take;
-    end
-  end
-
-  // ---- what is under way ----
-  logic [7:0] writes_q, reads_q;
-  wire b_end = pcim_rsp_i.b_valid && pcim_req_o.b_ready;
-  wire r_end = pcim_rsp_i.r_valid && pcim_req_o.r_ready && pcim_rsp_i.r.last;
-  assign idle_o = !aw_valid_q && !ar_valid_q && !out_valid_q && sent_q == promise_q &&
-      writes_q == '0 && reads_q == '0;
-
-  always_ff @(posedge main_clk_i) begin
-    if (!main_rst_ni) begin
-      writes_q <= '0;
-      reads_q <= '0;
-    end else begin
-      if (aw_sent != b_end) writes_q <= aw_sent ? writes_q + 8'd1 : writes_q - 8'(writes_q != '0);
-      if (ar_sent != r_end) reads_q <= ar_sent ? reads_q + 8'd1 : reads_q - 8'(reads_q != '0);
-    end
-  end
-
-  assign pcim_req_o = '{
-      aw: aw_q,
-      aw_valid: aw_valid_q,
-      w: out_q,
-      w_valid: out_valid_q,
-      b_ready: b_ready || !up_q,
-      ar: ar_q,
-      ar_valid: ar_valid_q,
-      r_ready: r_ready || !up_q
-  };
+  shef_f2_pcim_main u_main (
+      .clk_i(main_clk_i),
+      .rst_ni(main_rst_ni),
+      .up_i(up_q),
+      .idle_o,
+      .aw_i(aw),
+      .aw_valid_i(aw_valid),
+      .aw_ready_o(aw_take),
+      .w_i(w),
+      .w_valid_i(w_valid),
+      .w_ready_o(w_take),
+      .ar_i(ar),
+      .ar_valid_i(ar_valid),
+      .ar_ready_o(ar_take),
+      .b_ready_i(b_ready),
+      .r_ready_i(r_ready),
+      .pcim_req_o,
+      .pcim_rsp_i
+  );
 endmodule
 `default_nettype wire

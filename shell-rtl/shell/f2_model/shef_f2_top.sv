@@ -174,6 +174,11 @@ module shef_f2_top
   assign {cfg_ready, cfg_busy, cfg_active, cfg_error} =
       {u_cl.cfg_ready, u_cl.cfg_busy, u_cl.cfg_active, u_cl.cfg_error};
 
+  // Only the native kernel uses these.
+  logic unused_native;
+  assign unused_native = ^{native_ready, native_alert, native_krn_req, native_mbox_rsp, cfg_begin,
+      cfg_clear, cfg_valid, cfg_data, cfg_last};
+
   // ---- observed ----
   assign kernel_tick = u_cl.kernel_tick;
   assign obs_rst_n = u_cl.core_rst_q;

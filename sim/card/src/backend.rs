@@ -42,6 +42,25 @@ pub(crate) trait Backend {
     fn last_write_cycle(&self) -> Option<u64>;
     /// Zeroises and resets the Shield; memory keeps its contents.
     fn reset(&mut self) -> Result<(), CardError>;
+    /// The fabric takes the design's image: a design that is clear starts.
+    fn mount(&mut self) -> Result<(), CardError> {
+        self.reset()
+    }
+    /// The fabric loses the design, which is clear then.
+    fn unmount(&mut self) -> Result<(), CardError> {
+        self.reset()
+    }
+    /// A read of the mailbox, which the kernel answers with this word: what the host sees. `None` is a
+    /// bus error.
+    fn mailbox_read(&mut self, offset: u32, answer: u32) -> Result<Option<u32>, CardError> {
+        let _ = offset;
+        Ok(Some(answer))
+    }
+    /// A write of the mailbox: what the kernel receives, if it does.
+    fn mailbox_write(&mut self, offset: u32, value: u32) -> Result<Option<u32>, CardError> {
+        let _ = offset;
+        Ok(Some(value))
+    }
     /// Name of the accelerator in the design, as in images.
     fn accelerator(&self) -> &str;
     /// Digest of the loaded design.

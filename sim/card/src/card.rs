@@ -22,6 +22,7 @@ use shef_rtl::{Library, Traced};
 use zeroize::Zeroizing;
 
 use crate::backend::{Backend, MemoryTap};
+use crate::f2::Behind;
 use crate::host_port::HostPort;
 use crate::kernel::{BootFault, Firmware, KernelView, Mailbox, Native, Power};
 use crate::model::ModelBackend;
@@ -99,6 +100,7 @@ impl CardOptions {
                 Uri::SimRtl(SimParameters {
                     project,
                     kernel: options.kernel,
+                    shell: options.shell,
                     latency: options.memory_latency,
                     stalls: options.stalls,
                     contents: options.contents,
@@ -181,10 +183,13 @@ impl Blank {
             fabric: Rc::clone(&hardware.fabric),
             backend: Rc::clone(&hardware.backend),
             power: Rc::clone(&power),
-            kernel: match self.kernel {
-                Some(library) => Box::new(Firmware::new(hardware, power, library)),
-                None => Box::new(Native::new(hardware)),
-            },
+            kernel: Box::new(Behind {
+                backend: Rc::clone(&hardware.backend),
+                kernel: match self.kernel {
+                    Some(library) => Box::new(Firmware::new(hardware, power, library)),
+                    None => Box::new(Native::new(hardware)),
+                },
+            }),
         };
         card.power_on()?;
         Ok(card)

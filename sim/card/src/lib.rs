@@ -11,6 +11,7 @@ mod config_space;
 pub mod control;
 mod dma;
 mod error;
+mod f2;
 mod host_port;
 mod kernel;
 mod link;
@@ -28,7 +29,7 @@ pub use link::LinkFault;
 pub use platform::{KERNEL_SVN, kernel_digest, shell_digest};
 pub use rtl::{BareCard, RtlOptions};
 pub use serve::{ServeOptions, serve};
-pub use shef_device::{SimKernel, SimParameters, WaveScope};
+pub use shef_device::{SimKernel, SimParameters, SimShell, WaveScope};
 pub use shef_project::{
     ACCELERATOR, Design, TARGET, digits_config as config, repo_root as repository,
 };

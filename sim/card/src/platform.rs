@@ -117,7 +117,7 @@ impl Hardware {
                 "the image is for another accelerator than the one in this design",
             ));
         }
-        self.backend.borrow_mut().reset().map_err(failed)?;
+        self.backend.borrow_mut().mount().map_err(failed)?;
         self.fabric.borrow_mut().programmed = true;
         if program.config_digest() != Some(self.config_digest()?) {
             self.unmount().map_err(failed)?;
@@ -141,7 +141,7 @@ impl Hardware {
     pub(crate) fn unmount(&self) -> Result<(), CardError> {
         // A Shield that cannot be reset stays unreachable: the fabric counts as unprogrammed.
         self.fabric.borrow_mut().programmed = false;
-        self.backend.borrow_mut().reset()
+        self.backend.borrow_mut().unmount()
     }
 
     /// Digest of the design in the fabric.

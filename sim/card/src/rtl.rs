@@ -7,17 +7,19 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use shef_device::{SimKernel, SimParameters, WaveScope};
+use shef_device::{SimKernel, SimParameters, SimShell, WaveScope};
+use shef_project::F2_TOP;
 use shef_model::SparseMemory;
 use shef_rtl::check::{Checked, DoneRegister, ReportHook};
 use shef_rtl::measure::{Measured, MeasuredJob};
 use shef_rtl::progress::Progress;
 use shef_rtl::{
-    AxiMemoryConfig, CoreSim, DesignSpec, HostMemory, Library, PortTrace, Traced, Unshielded,
+    AxiMemoryConfig, CoreSide, CoreSim, DesignSpec, HostMemory, Library, PortTrace, Traced, Unshielded,
     build_with, kernel_spec,
 };
 
 use crate::backend::{Backend, SharedTap, StuckHook};
+use crate::f2::F2Card;
 use crate::host_port::{HostPort, Interrupts};
 use crate::{CardError, Design};
 
@@ -58,6 +60,8 @@ pub struct RtlOptions {
     pub dma: bool,
     /// Which Security Kernel the card has.
     pub kernel: SimKernel,
+    /// The shell around the design.
+    pub shell: SimShell,
 }
 
 impl From<&SimParameters> for RtlOptions {
@@ -73,6 +77,7 @@ impl From<&SimParameters> for RtlOptions {
             wave_from: parameters.wave_from,
             wave_until: None,
             kernel: parameters.kernel,
+            shell: parameters.shell,
             dma: false,
         }
     }
@@ -81,10 +86,14 @@ impl From<&SimParameters> for RtlOptions {
 impl RtlOptions {
     /// Top module of the simulation shell.
     fn top(&self) -> &'static str {
-        if self.dma { "shef_host_top" } else { "shef_sim_top" }
+        match self.shell {
+            SimShell::AwsF2 => F2_TOP,
+            SimShell::Plain if self.dma => "shef_host_top",
+            SimShell::Plain => "shef_sim_top",
+        }
     }
 
-    fn memory(&self) -> AxiMemoryConfig {
+    pub(crate) fn memory(&self) -> AxiMemoryConfig {
         let base = AxiMemoryConfig::default();
         AxiMemoryConfig {
             read_latency: self.memory_latency.unwrap_or(base.read_latency).max(1),
@@ -167,6 +176,40 @@ fn start(
     Ok(core)
 }
 
+/// A design in its shell.
+enum Shelled {
+    Plain(CoreSim),
+    AwsF2(Box<F2Card>),
+}
+
+impl Shelled {
+    fn new(
+        design: &Design,
+        options: &RtlOptions,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Self, CardError> {
+        let library = library(options.top(), options, design, progress)?;
+        Ok(match options.shell {
+            SimShell::AwsF2 => Self::AwsF2(Box::new(F2Card::new(&library, options)?)),
+            SimShell::Plain => Self::Plain(start(options.top(), design, options, progress)?),
+        })
+    }
+
+    fn side(&mut self) -> &mut CoreSide {
+        match self {
+            Self::Plain(core) => core,
+            Self::AwsF2(card) => card.side(),
+        }
+    }
+
+    fn seen(&self) -> &CoreSide {
+        match self {
+            Self::Plain(core) => core,
+            Self::AwsF2(card) => card.seen(),
+        }
+    }
+}
+
 /// Reports an accelerator that is stuck, once each time.
 struct Watchdog {
     cycles: u64,
@@ -177,7 +220,7 @@ struct Watchdog {
 }
 
 impl Watchdog {
-    fn look(&mut self, core: &CoreSim) {
+    fn look(&mut self, core: &CoreSide) {
         if core.cycles() >= self.next {
             self.next = core.cycles() + self.cycles / 4;
             let progress = core.progress();
@@ -190,9 +233,9 @@ impl Watchdog {
     }
 }
 
-/// `shef_sim_top` or `shef_host_top` as a back end.
+/// `shef_sim_top`, `shef_host_top` or `shef_f2_top` as a back end.
 pub(crate) struct RtlBackend {
-    core: CoreSim,
+    core: Shelled,
     accelerator: String,
     interrupts: u64,
     answers: u64,
@@ -219,8 +262,8 @@ impl RtlBackend {
         options: &RtlOptions,
         progress: &mut dyn FnMut(&str),
     ) -> Result<Self, CardError> {
-        let core = start(options.top(), design, options, progress)?;
-        if !core.can_watch() {
+        let core = Shelled::new(design, options, progress)?;
+        if !core.seen().can_watch() {
             return Err(CardError::Design {
                 what: "the simulation shell has no observation outputs".to_owned(),
             });
@@ -239,64 +282,99 @@ impl RtlBackend {
     }
 
     fn note(&mut self) {
-        let answers = self.core.counters().answers;
+        let side = self.core.seen();
+        let answers = side.counters().answers;
         if answers != self.answers {
             self.answers = answers;
-            self.last_write = Some(self.core.cycles());
+            self.last_write = Some(side.cycles());
         }
         if let Some(watchdog) = &mut self.watchdog {
-            watchdog.look(&self.core);
+            watchdog.look(side);
+        }
+    }
+}
+
+impl RtlBackend {
+    /// A reset ends injected faults of the memory.
+    fn mend_memory(&mut self) {
+        for memory in self.core.side().axi_memories() {
+            memory.error_ranges.clear();
+            memory.silent_ranges.clear();
         }
     }
 }
 
 impl Backend for RtlBackend {
     fn ctl_read(&mut self, offset: u32) -> Result<Option<u32>, CardError> {
-        let value = self.core.ctl_read(offset)?;
+        let value = match &mut self.core {
+            Shelled::Plain(core) => core.ctl_read(offset)?,
+            Shelled::AwsF2(card) => card.ctl_read(offset),
+        };
         self.note();
         Ok(value)
     }
 
     fn ctl_write(&mut self, offset: u32, value: u32) -> Result<bool, CardError> {
-        let done = self.core.ctl_write(offset, value)?;
+        let done = match &mut self.core {
+            Shelled::Plain(core) => core.ctl_write(offset, value)?,
+            Shelled::AwsF2(card) => card.ctl_write(offset, value),
+        };
         self.note();
         Ok(done)
     }
 
     fn krn_read(&mut self, offset: u32) -> Result<Option<u32>, CardError> {
-        Ok(self.core.krn_read(offset)?)
+        match &mut self.core {
+            Shelled::Plain(core) => Ok(core.krn_read(offset)?),
+            Shelled::AwsF2(card) => card.krn(offset, None),
+        }
     }
 
     fn krn_write(&mut self, offset: u32, value: u32) -> Result<bool, CardError> {
-        Ok(self.core.krn_write(offset, value)?)
+        match &mut self.core {
+            Shelled::Plain(core) => Ok(core.krn_write(offset, value)?),
+            Shelled::AwsF2(card) => Ok(card.krn(offset, Some(value))?.is_some()),
+        }
     }
 
     fn mem_read(&mut self, addr: u64, bytes: &mut [u8]) {
-        self.core.memory().read(addr, bytes);
+        match &mut self.core {
+            Shelled::Plain(core) => core.memory().read(addr, bytes),
+            Shelled::AwsF2(card) => card.mem_read(addr, bytes),
+        }
     }
 
     fn mem_write(&mut self, addr: u64, bytes: &[u8]) {
-        self.core.memory_mut().write(addr, bytes);
+        match &mut self.core {
+            Shelled::Plain(core) => core.memory_mut().write(addr, bytes),
+            Shelled::AwsF2(card) => card.mem_write(addr, bytes),
+        }
     }
 
     fn put_memory(&mut self, memory: SparseMemory) {
-        *self.core.memory_mut() = memory;
+        *self.core.side().memory_mut() = memory;
     }
 
     fn advance(&mut self) -> Result<(), CardError> {
-        self.core.step(WAIT_CYCLES);
+        match &mut self.core {
+            Shelled::Plain(core) => core.step(WAIT_CYCLES),
+            Shelled::AwsF2(card) => card.step(WAIT_CYCLES),
+        }
         self.note();
         Ok(())
     }
 
     fn interrupted(&mut self) -> bool {
-        let now = self.core.interrupts();
+        let now = match &self.core {
+            Shelled::Plain(core) => core.interrupts(),
+            Shelled::AwsF2(card) => card.interrupts(),
+        };
         let was = core::mem::replace(&mut self.interrupts, now);
         now != was
     }
 
     fn cycles(&self) -> Option<u64> {
-        Some(self.core.cycles())
+        Some(self.core.seen().cycles())
     }
 
     fn last_write_cycle(&self) -> Option<u64> {
@@ -304,16 +382,46 @@ impl Backend for RtlBackend {
     }
 
     fn reset(&mut self) -> Result<(), CardError> {
-        self.core.wipe()?;
-        self.core.reset();
-        if let Some(host) = &self.host {
-            host.borrow_mut().reset(self.core.sim());
+        match &mut self.core {
+            Shelled::Plain(core) => {
+                core.wipe()?;
+                core.reset();
+                if let Some(host) = &self.host {
+                    host.borrow_mut().reset(core.sim());
+                }
+            }
+            Shelled::AwsF2(card) => card.reset()?,
         }
-        for memory in self.core.axi_memories() {
-            memory.error_ranges.clear();
-            memory.silent_ranges.clear();
-        }
+        self.mend_memory();
         Ok(())
+    }
+
+    fn mount(&mut self) -> Result<(), CardError> {
+        let Shelled::AwsF2(card) = &mut self.core else { return self.reset() };
+        card.mount()?;
+        self.mend_memory();
+        Ok(())
+    }
+
+    fn unmount(&mut self) -> Result<(), CardError> {
+        let Shelled::AwsF2(card) = &mut self.core else { return self.reset() };
+        card.unmount()?;
+        self.mend_memory();
+        Ok(())
+    }
+
+    fn mailbox_read(&mut self, offset: u32, answer: u32) -> Result<Option<u32>, CardError> {
+        Ok(match &mut self.core {
+            Shelled::Plain(_) => Some(answer),
+            Shelled::AwsF2(card) => card.mailbox_read(offset, answer),
+        })
+    }
+
+    fn mailbox_write(&mut self, offset: u32, value: u32) -> Result<Option<u32>, CardError> {
+        Ok(match &mut self.core {
+            Shelled::Plain(_) => Some(value),
+            Shelled::AwsF2(card) => card.mailbox_write(offset, value),
+        })
     }
 
     fn accelerator(&self) -> &str {
@@ -321,54 +429,61 @@ impl Backend for RtlBackend {
     }
 
     fn design_digest(&self) -> [u8; 32] {
-        self.core.design_digest()
+        self.core.seen().design_digest()
     }
 
     fn watch(&mut self, range: Range<u64>) {
-        self.core.watch(range);
+        self.core.side().watch(range);
     }
 
     fn unwatch(&mut self) {
-        self.core.unwatch();
+        self.core.side().unwatch();
     }
 
     fn words_delivered(&self) -> u64 {
-        self.core.words_delivered()
+        self.core.seen().words_delivered()
     }
 
     fn connect(&mut self, host: HostPort) -> Result<bool, CardError> {
         // The clock stops during an access, so a request must not go to a client that waits for the
         // clock.
         let host = HostPort { bus: host.bus.mapped(), ..host };
-        let Some(interrupts) = Interrupts::new(self.core.sim(), host.clone()) else {
+        let core = match &mut self.core {
+            Shelled::AwsF2(card) => {
+                card.connect(host);
+                return Ok(true);
+            }
+            Shelled::Plain(core) => core,
+        };
+        let Some(interrupts) = Interrupts::new(core.sim(), host.clone()) else {
             return Ok(false);
         };
-        let memory = HostMemory::new(self.core.sim(), "host_", AxiMemoryConfig::default(), host)?;
+        let memory = HostMemory::new(core.sim(), "host_", AxiMemoryConfig::default(), host)?;
         let memory = Rc::new(RefCell::new(memory));
-        self.core.attach(Box::new(Rc::clone(&memory)));
-        self.core.attach(Box::new(interrupts));
+        core.attach(Box::new(Rc::clone(&memory)));
+        core.attach(Box::new(interrupts));
         self.host = Some(memory);
         Ok(true)
     }
 
     fn check(&mut self, done: Option<DoneRegister>) -> Result<(), CardError> {
-        Ok(self.core.check(done)?)
+        Ok(self.core.side().check(done)?)
     }
 
     fn uncheck(&mut self) {
-        self.core.uncheck();
+        self.core.side().uncheck();
     }
 
     fn checked(&mut self) -> Checked {
-        self.core.checked()
+        self.core.side().checked()
     }
 
     fn on_report(&mut self, hook: ReportHook) {
-        self.core.on_report(hook);
+        self.core.side().on_report(hook);
     }
 
     fn trace(&mut self) -> Result<(), CardError> {
-        self.tracer.start(&mut self.core);
+        self.tracer.start(self.core.side());
         Ok(())
     }
 
@@ -377,15 +492,18 @@ impl Backend for RtlBackend {
     }
 
     fn measure(&mut self, bare: &Library, job: MeasuredJob) -> Result<(), CardError> {
-        Ok(self.core.measure(bare, job)?)
+        Ok(self.core.side().measure(bare, job)?)
     }
 
     fn measured(&mut self) -> Result<Measured, CardError> {
-        Ok(self.core.measured()?)
+        match &mut self.core {
+            Shelled::Plain(core) => Ok(core.measured()?),
+            Shelled::AwsF2(card) => card.measured(),
+        }
     }
 
     fn progress(&self) -> Result<Progress, CardError> {
-        Ok(self.core.progress())
+        Ok(self.core.seen().progress())
     }
 
     fn on_stuck(&mut self, cycles: u64, hook: StuckHook) {
@@ -393,13 +511,13 @@ impl Backend for RtlBackend {
     }
 
     fn fail_reads(&mut self, range: Range<u64>) {
-        for memory in self.core.axi_memories() {
+        for memory in self.core.side().axi_memories() {
             memory.error_ranges.push(range.clone());
         }
     }
 
     fn tap_memory(&mut self, tap: SharedTap) {
-        for memory in self.core.axi_memories() {
+        for memory in self.core.side().axi_memories() {
             let [reads, stores] = [(); 2].map(|()| Arc::clone(&tap));
             memory.on_read(move |addr, data| {
                 reads.lock().unwrap_or_else(PoisonError::into_inner).reads(addr, data);
@@ -416,7 +534,7 @@ impl Backend for RtlBackend {
 struct Tracer(Option<Rc<RefCell<PortTrace>>>);
 
 impl Tracer {
-    fn start(&mut self, core: &mut CoreSim) {
+    fn start(&mut self, core: &mut CoreSide) {
         let trace = self.0.get_or_insert_with(|| {
             let trace = Rc::new(RefCell::new(PortTrace::new(core.sim())));
             core.attach(Box::new(Rc::clone(&trace)));

@@ -2,7 +2,7 @@
 
 use crate::toolchain::find_ibex;
 use crate::{DesignSpec, Result};
-use shef_project::SourceSet;
+use shef_project::{F2_TOP, SourceSet};
 use std::path::Path;
 
 /// A design with the Shield's RTL and this `top`, as [`SourceSet::shipped`].
@@ -40,17 +40,12 @@ pub fn system_spec(boot: Option<&Path>) -> Result<DesignSpec> {
 /// # Errors
 /// When Ibex or a source is missing.
 pub fn f2_spec(native: bool) -> Result<DesignSpec> {
-    const MODEL: &str = "shell-rtl/shell/f2_model";
-    const SHELL: [&str; 3] = [MODEL, "shell-rtl/shell/aws_f2", "shell-rtl/shell/sim"];
-    let spec = if native {
-        let spec = DesignSpec::new("shef_f2_top").search("shell-rtl/shell/f2_native");
-        let spec = SHELL.iter().fold(spec, DesignSpec::search).search("shell-rtl/rtl");
-        spec.sources.resolve_sources()?;
-        spec
-    } else {
-        with_kernel("shef_f2_top", &SHELL, None)?
-    };
-    Ok(spec.source(format!("{MODEL}/cells.sv")))
+    const SHELL: [&str; 3] =
+        ["shell-rtl/shell/f2_model", "shell-rtl/shell/aws_f2", "shell-rtl/shell/sim"];
+    if native {
+        return module_spec(F2_TOP);
+    }
+    with_kernel(F2_TOP, &SHELL, None)
 }
 
 fn with_kernel(top: &str, shell: &[&str], boot: Option<&Path>) -> Result<DesignSpec> {

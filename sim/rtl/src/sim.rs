@@ -505,6 +505,16 @@ impl Sim {
         unsafe { (self.lib.0.eval)(self.model) }
     }
 
+    /// Evaluates a design with several clocks at `time`, in picoseconds, after the caller set clocks
+    /// and inputs; `cycle`: one of the cycles that [`Sim::cycles`] counts ends. Waves need a later
+    /// time in each call.
+    #[inline]
+    pub fn eval_at(&mut self, time: u64, cycle: bool) {
+        self.eval();
+        self.dump(time);
+        self.cycles += u64::from(cycle);
+    }
+
     #[inline]
     fn clk(&self) -> Port {
         self.clk.expect("the design has no clk_i or clk port")
@@ -656,7 +666,8 @@ impl Sim {
         Ok(())
     }
 
-    /// Starts writing waves; needs [`crate::DesignSpec::trace`]. Times are half cycles.
+    /// Starts writing waves; needs [`crate::DesignSpec::trace`]. Times are half cycles, or those of
+    /// [`Sim::eval_at`].
     ///
     /// # Errors
     /// When the design was built without waves or the file cannot be created.

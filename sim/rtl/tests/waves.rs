@@ -2,6 +2,7 @@
 //! cannot have them.
 
 use shef_project::{Design, repo_root};
+use shef_rtl::f2::{F2Config, F2Shell, TestHost, small_cl};
 use shef_rtl::{AxiMemoryConfig, CoreSim, DesignSpec, Error, Library, Sim, build};
 use std::collections::BTreeSet;
 use std::fs;
@@ -141,6 +142,24 @@ fn waves_on_demand() {
     let Waves { names, times } = read(&file);
     assert!(names.iter().any(|name| name.starts_with("top.loop.")), "{names:?}");
     assert_eq!(times, [0, 43], "half cycles");
+}
+
+#[test]
+fn waves_of_two_clocks() {
+    let Some(library) = traced(small_cl()) else { return };
+    let ids = [0xf000_1d0f, 0x1d51_fedc];
+    let mut shell =
+        F2Shell::new(&library, F2Config::default(), ids, TestHost::default()).expect("a slot");
+    let file = file("two-clocks");
+    let begin = shell.now_ps();
+    shell.core().sim().trace_start(&file).expect("start");
+    shell.step(100);
+    let end = shell.now_ps();
+    shell.core().sim().trace_stop();
+    let Waves { names, times } = read(&file);
+    assert!(names.contains("top.f2_small_cl.core_clk"), "{names:?}");
+    assert!(begin < times[0] && times[0] <= begin + 4_000 && times[1] == end, "picoseconds");
+    assert!((396_000..404_000).contains(&(times[1] - times[0])), "{times:?}");
 }
 
 /// Waves of a shell's accelerator, from cycle 50 on: they have its ports, nothing beside it, and no

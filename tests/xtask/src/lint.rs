@@ -44,6 +44,11 @@ pub const KERNEL: &str = "shell-rtl/rtl/kernel";
 /// Folder of the RTL that joins it with a design.
 pub const SYSTEM: &str = "shell-rtl/rtl/system";
 
+/// Folder of the custom logic for AWS F2 around it.
+pub const F2: &str = "shell-rtl/shell/aws_f2";
+/// Folders of its simulation; those of the native kernel replace RTL.
+const F2_MODEL: [&str; 2] = ["shell-rtl/shell/f2_model", "shell-rtl/shell/f2_native"];
+
 /// The shipped RTL: the Shield and an accelerator.
 pub fn shipped(accelerator: &str) -> Result<Vec<PathBuf>> {
     without_kernel(&["shell-rtl/rtl", &format!("shell-rtl/accel/{accelerator}")])
@@ -81,6 +86,22 @@ fn system() -> Result<Vec<PathBuf>> {
     sources(&["shell-rtl/rtl", "shell-rtl/accel/digits"])
 }
 
+/// The custom logic for AWS F2 with its simulation top. Modules of the simulation replace those of
+/// the same name.
+fn f2(native: bool) -> Result<Vec<PathBuf>> {
+    let model = &F2_MODEL[..if native { 2 } else { 1 }];
+    let mut all = sources(&["shell-rtl/rtl", "shell-rtl/accel/digits", "shell-rtl/shell/sim", F2])?;
+    let own = sources(model)?;
+    let names: BTreeSet<String> = own.iter().map(|path| files::stem(path)).collect();
+    all.retain(|path| {
+        let name = files::stem(path);
+        let unused = native && path.starts_with(KERNEL);
+        !names.contains(&name) && !name.ends_with("_top") && !unused
+    });
+    all.extend(own);
+    Ok(all)
+}
+
 /// Its processor: include folders, and the sources that the subsystem uses.
 pub fn ibex(ibex: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let prim = ibex.join("vendor/lowrisc_ip/ip/prim/rtl");
@@ -116,7 +137,8 @@ fn everything() -> Result<BTreeSet<PathBuf>> {
     let mut all: BTreeSet<PathBuf> = bench()?
         .into_iter()
         .chain(system()?)
-        .chain(sources(&["shell-rtl/shell/system"])?)
+        .chain(sources(&["shell-rtl/shell/system", F2])?)
+        .chain(sources(&F2_MODEL)?)
         .collect();
     for accelerator in ACCELERATORS {
         all.extend(design(accelerator)?);
@@ -214,7 +236,13 @@ pub fn verilator(binary: &Path) -> Result<()> {
     warnings(binary, "shef_cfg_fixed", "nothing", |c| c.arg(fixed))?;
     let mut system = system()?;
     system.extend(sources(&["shell-rtl/shell/system", "shell-rtl/shell/sim"])?);
-    for (top, ours) in [("shef_kernel", kernel()?), ("shef_system_top", system)] {
+    let tops = [
+        ("shef_kernel", kernel()?),
+        ("shef_system_top", system),
+        ("shef_f2_top", f2(false)?),
+        ("shef_f2_top", f2(true)?),
+    ];
+    for (top, ours) in tops {
         let (packages, modules): (Vec<_>, Vec<_>) =
             ours.iter().chain(&foreign).partition(|p| module_name(p).is_none());
         warnings(binary, top, "Ibex", |c| {
@@ -235,7 +263,7 @@ fn warnings(
 ) -> Result<()> {
     let mut c = Command::new(binary);
     c.current_dir(root()).args(["--lint-only", "-Wall", "-Wno-fatal", "--top-module", top]);
-    c.args(["+incdir+shell-rtl/rtl/pkg", "+incdir+shell-rtl/shell/sim"]);
+    c.args(["+incdir+shell-rtl/rtl/pkg", "+incdir+shell-rtl/shell/sim", "+incdir+shell-rtl/shell/f2_model"]);
     c.envs(tools::verilator_root(binary).map(|lib| ("VERILATOR_ROOT", lib)));
     let out = output(sources(&mut c))?;
     let findings = out.stderr.lines().filter(|l| l.starts_with('%')).count();

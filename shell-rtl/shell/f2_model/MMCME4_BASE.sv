@@ -1,10 +1,8 @@
-// Stand-ins for the cells of the FPGA that the adapter to AWS F2 uses, for simulation and lint. A
-// clock that an MMCM makes comes from the top: its rate, phase and lock belong to the test bench.
+// MMCM of the FPGA in simulation: its first output and its lock come from the top, because rate, phase
+// and lock belong to the test bench.
 `default_nettype none
-/* verilator lint_off DECLFILENAME */
 /* verilator lint_off UNUSEDPARAM */
 /* verilator lint_off UNUSEDSIGNAL */
-/* verilator lint_off PINCONNECTEMPTY */
 module MMCME4_BASE #(
     parameter real CLKIN1_PERIOD = 0.0,
     parameter int DIVCLK_DIVIDE = 1,
@@ -24,28 +22,5 @@ module MMCME4_BASE #(
   assign LOCKED = $root.shef_f2_top.core_locked;
   assign {CLKFBOUT, CLKFBOUTB, CLKOUT0B, CLKOUT1, CLKOUT1B, CLKOUT2, CLKOUT2B, CLKOUT3, CLKOUT3B,
       CLKOUT4, CLKOUT5, CLKOUT6} = '0;
-endmodule
-
-module BUFGCE (
-    input  wire logic I,
-    input  wire logic CE,
-    output logic O
-);
-  assign O = I;
-endmodule
-
-// Every second edge; the latch keeps the choice while the input is high.
-module BUFGCE_DIV #(
-    parameter int BUFGCE_DIVIDE = 2
-) (
-    input  wire logic I,
-    input  wire logic CE,
-    input  wire logic CLR,
-    output logic O
-);
-  logic phase_q, pass;
-  always_ff @(posedge I) phase_q <= !phase_q;
-  always_latch if (!I) pass = phase_q;
-  assign O = I && pass;
 endmodule
 `default_nettype wire

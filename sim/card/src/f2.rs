@@ -1,0 +1,350 @@
+//! A card in the model of AWS F2's shell: the host reaches the design through `cl_shef` and the rules
+//! of that shell.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use shef_device::mailbox;
+use shef_regs::f2;
+use shef_rtl::f2::{CoreClock, F2Config, F2Shell, Msix};
+use shef_rtl::measure::Measured;
+use shef_rtl::{Agent, AxiLite, CoreSide, HostBus, HostFault, Library, Port, Sim};
+
+use crate::host_port::HostPort;
+use crate::kernel::Mailbox;
+use crate::platform::{Fuses, SharedBackend};
+use crate::rtl::RtlOptions;
+use crate::{CardError, CardError as Error};
+
+/// Ids in the manifest of the image.
+const IDS: [u32; 2] = [0xf010_1d0f, 0x1d51_fedc];
+/// Clock of the core in kHz, as the top module's parameter gives it.
+const CORE_KHZ: u64 = 66_667;
+/// Cycles of `clk_main_a0` in which the core is wiped, or starts.
+const LIFE_CYCLES: u64 = 25_000_000;
+/// Cycles of the core's clock in which the fabric takes a command.
+const FABRIC_CYCLES: u64 = 1 << 22;
+/// Cycles of the core's clock for an access of the kernel.
+const KERNEL_CYCLES: u64 = 1_000_000;
+/// Cycles of the core's clock, more than a read of a register takes.
+const LAST_READS: u64 = 512;
+/// Lines of interrupts that the host gives to the card.
+const LINES: u16 = 0xffff;
+/// The line of the accelerator's interrupt.
+const ACCELERATOR_LINE: u8 = 15;
+
+fn stuck(what: &str) -> CardError {
+    Error::Design { what: format!("in the model of AWS F2's shell, {what}") }
+}
+
+/// Host memory, once a link is connected.
+#[derive(Default)]
+pub(crate) struct Host(Option<HostPort>);
+
+impl HostBus for Host {
+    fn read(&mut self, addr: u64, out: &mut [u8]) -> Result<(), HostFault> {
+        self.0.as_mut().map_or(Err(HostFault::Unreachable), |port| port.read(addr, out))
+    }
+
+    fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), HostFault> {
+        self.0.as_mut().map_or(Err(HostFault::Unreachable), |port| port.write(addr, bytes))
+    }
+}
+
+/// The design's side of the mailbox: an AXI4-Lite slave that has the answer to the next read, and
+/// keeps the last write.
+struct MailboxPort {
+    ready: [Port; 3],
+    valid: [Port; 3],
+    write: [Port; 2],
+    b: [Port; 2],
+    r: [Port; 3],
+    /// `None`: an error.
+    answer: Option<u32>,
+    written: Option<u32>,
+    /// The response that waits: of a write, of a read.
+    owed: [bool; 2],
+}
+
+impl MailboxPort {
+    fn new(sim: &Sim) -> shef_rtl::Result<Self> {
+        let port = |name: &str| sim.port(&format!("mbox_{name}"));
+        Ok(Self {
+            ready: [port("awready")?, port("wready")?, port("arready")?],
+            valid: [port("awvalid")?, port("wvalid")?, port("arvalid")?],
+            write: [port("wdata")?, port("wstrb")?],
+            b: [port("bvalid")?, port("bready")?],
+            r: [port("rvalid")?, port("rready")?, port("rdata")?],
+            answer: None,
+            written: None,
+            owed: [false; 2],
+        })
+    }
+}
+
+impl Agent for MailboxPort {
+    fn sample(&mut self, sim: &Sim) {
+        let is = |port: Port| sim.get(port) != 0;
+        let [aw, w, ar] = [0, 1, 2].map(|k| is(self.valid[k]) && is(self.ready[k]));
+        if aw && w {
+            self.written = (sim.get(self.write[1]) == 0xf).then(|| sim.get(self.write[0]) as u32);
+            self.owed[0] = true;
+        }
+        self.owed[1] |= ar;
+        for (owed, [valid, ready]) in
+            self.owed.iter_mut().zip([[self.b[0], self.b[1]], [self.r[0], self.r[1]]])
+        {
+            *owed &= !(is(valid) && is(ready));
+        }
+    }
+
+    fn drive(&mut self, sim: &mut Sim) {
+        let [write, read] = self.owed;
+        sim.set(self.b[0], write.into());
+        sim.set(self.r[0], read.into());
+        sim.set(self.r[2], self.answer.unwrap_or(u32::MAX).into());
+        // Address and data are taken together.
+        let both = sim.get(self.valid[0]) != 0 && sim.get(self.valid[1]) != 0;
+        sim.set(self.ready[0], (both && !write).into());
+        sim.set(self.ready[1], (both && !write).into());
+        sim.set(self.ready[2], (!read).into());
+    }
+}
+
+/// A custom logic in the shell.
+pub(crate) struct F2Card {
+    shell: F2Shell<Host>,
+    kernel: Rc<RefCell<AxiLite>>,
+    mailbox: Rc<RefCell<MailboxPort>>,
+    interrupts: u64,
+}
+
+impl F2Card {
+    pub(crate) fn new(library: &Library, options: &RtlOptions) -> Result<Self, CardError> {
+        let config = F2Config {
+            core: CoreClock { seed: options.stalls.unwrap_or(1), ..CoreClock::khz(CORE_KHZ) },
+            stalls: options.stalls,
+            memory: options.memory(),
+            contents: options.contents,
+            inputs: vec![("native_ready".to_owned(), vec![1])],
+            ..F2Config::default()
+        };
+        let mut shell = F2Shell::new(library, config, IDS, Host::default())?;
+        let kernel = Rc::new(RefCell::new(AxiLite::new(shell.core().sim(), "krn_")?));
+        let mailbox = Rc::new(RefCell::new(MailboxPort::new(shell.core().sim())?));
+        shell.core().attach(Box::new(Rc::clone(&kernel)));
+        shell.core().attach(Box::new(Rc::clone(&mailbox)));
+        let mut card = Self { shell, kernel, mailbox, interrupts: 0 };
+        card.start()?;
+        Ok(card)
+    }
+
+    pub(crate) fn side(&mut self) -> &mut CoreSide {
+        self.shell.core()
+    }
+
+    pub(crate) fn seen(&self) -> &CoreSide {
+        self.shell.core_ref()
+    }
+
+    fn page(&mut self, register: u32) -> u32 {
+        self.shell.ocl_read(f2::BASE + register)
+    }
+
+    /// Waits until the core is wiped and held, and starts it.
+    fn start(&mut self) -> Result<(), CardError> {
+        self.wait("the wipe does not end", |status| {
+            f2::STATUS_LOCKED.get(status) == 1 && f2::STATUS_FROZEN.get(status) == 0
+        })?;
+        self.shell.ocl_write(f2::BASE + f2::CONTROL, f2::CONTROL_COMMAND_START);
+        self.wait("the core does not start", |status| f2::STATUS_RUNNING.get(status) == 1)?;
+        self.shell.set_bus_master(true);
+        self.shell.set_msix(Msix::Eventfds);
+        self.shell.give_lines(LINES);
+        // Line k raises vector k, and all are enabled.
+        for word in 0..4 {
+            let vectors = [0, 1, 2, 3].map(|k| 4 * word as u8 + k);
+            self.shell.bar2_write(0x2080 + 4 * word, u32::from_le_bytes(vectors));
+        }
+        self.shell.bar2_write(0x2004, LINES.into());
+        Ok(())
+    }
+
+    fn wait(&mut self, what: &str, done: impl Fn(u32) -> bool) -> Result<(), CardError> {
+        let end = self.shell.main_cycles() + LIFE_CYCLES;
+        while !done(self.page(f2::STATUS)) {
+            if self.shell.main_cycles() > end {
+                return Err(stuck(what));
+            }
+            self.shell.step(64);
+        }
+        Ok(())
+    }
+
+    /// An access that the shell answers with an error is `None`: PCIe shows all ones instead.
+    pub(crate) fn ctl_read(&mut self, offset: u32) -> Option<u32> {
+        let errors = self.shell.metrics().errors[0];
+        let word = self.shell.ocl_read(offset);
+        (self.shell.metrics().errors[0] == errors).then_some(word)
+    }
+
+    pub(crate) fn ctl_write(&mut self, offset: u32, value: u32) -> bool {
+        let errors = self.shell.metrics().errors[0];
+        self.shell.ocl_write(offset, value);
+        self.shell.metrics().errors[0] == errors
+    }
+
+    pub(crate) fn krn(&mut self, offset: u32, write: Option<u32>) -> Result<Option<u32>, CardError> {
+        {
+            let (mut kernel, sim) = (self.kernel.borrow_mut(), self.shell.core().sim());
+            match write {
+                Some(value) => kernel.start_write(sim, offset.into(), value, 0xf),
+                None => kernel.start_read(sim, offset.into()),
+            }
+        }
+        let end = self.shell.core_cycles() + KERNEL_CYCLES;
+        while self.shell.core_cycles() < end {
+            self.shell.edge();
+            let answer = self.kernel.borrow_mut().take();
+            if let Some((resp, data)) = answer {
+                return Ok((resp == 0).then_some(data));
+            }
+        }
+        Err(stuck("the Shield's kernel port does not answer"))
+    }
+
+    pub(crate) fn mem_read(&mut self, addr: u64, bytes: &mut [u8]) {
+        self.shell.bar4_read(addr, bytes);
+    }
+
+    pub(crate) fn mem_write(&mut self, addr: u64, bytes: &[u8]) {
+        self.shell.bar4_write(addr, bytes);
+    }
+
+    /// Cycles of the core's clock.
+    pub(crate) fn step(&mut self, cycles: u64) {
+        let end = self.shell.core_cycles() + cycles;
+        while self.shell.core_cycles() < end {
+            self.shell.edge();
+        }
+        while let Some(interrupt) = self.shell.take_interrupt() {
+            if interrupt.line == ACCELERATOR_LINE {
+                self.interrupts += 1;
+            } else if let Some(host) = &self.shell.host.0 {
+                host.interrupt(interrupt.vector.into());
+            }
+        }
+    }
+
+    /// The measured job; its last reads may be in flight.
+    pub(crate) fn measured(&mut self) -> Result<Measured, CardError> {
+        for _ in 0..LAST_READS {
+            if let Some(measured) = self.shell.core_ref().measured() {
+                return Ok(measured?);
+            }
+            self.step(1);
+        }
+        Err(shef_rtl::Error::NotMeasured("no job has begun and ended".to_owned()).into())
+    }
+
+    pub(crate) fn interrupts(&self) -> u64 {
+        self.interrupts
+    }
+
+    pub(crate) fn connect(&mut self, host: HostPort) {
+        self.shell.host = Host(Some(host));
+    }
+
+    /// Resets the function as VFIO does, and starts the core again.
+    pub(crate) fn reset(&mut self) -> Result<(), CardError> {
+        self.kernel.borrow_mut().abort(self.shell.core().sim());
+        self.shell.flr();
+        self.start()
+    }
+
+    /// A pulse of one cycle of the core's clock.
+    fn pulse(&mut self, port: &str) {
+        self.shell.core().sim().poke(port, 1);
+        self.step(1);
+        self.shell.core().sim().poke(port, 0);
+        self.step(1);
+    }
+
+    fn until(&mut self, port: &str, level: u64, what: &str) -> Result<(), CardError> {
+        let end = self.shell.core_cycles() + FABRIC_CYCLES;
+        while self.shell.core().sim().peek(port) != level {
+            if self.shell.core_cycles() > end {
+                return Err(stuck(what));
+            }
+            self.step(1);
+        }
+        Ok(())
+    }
+
+    /// Wipes the design and starts it again, as when the kernel loads an image.
+    pub(crate) fn mount(&mut self) -> Result<(), CardError> {
+        self.pulse("cfg_begin");
+        self.until("cfg_busy", 1, "the fabric does not take an image")?;
+        for (port, level) in [("cfg_last", 1), ("cfg_valid", 1)] {
+            self.shell.core().sim().poke(port, level);
+        }
+        self.until("cfg_active", 1, "the design does not become active")?;
+        for port in ["cfg_last", "cfg_valid"] {
+            self.shell.core().sim().poke(port, 0);
+        }
+        // The design leaves reset.
+        self.until("obs_held", 0, "the design stays in reset")
+    }
+
+    /// Wipes the design, which stays in reset.
+    pub(crate) fn unmount(&mut self) -> Result<(), CardError> {
+        self.pulse("cfg_clear");
+        self.until("obs_held", 1, "the design does not end its wipe")
+    }
+}
+
+/// The kernel's mailbox behind the shell.
+///
+/// The kernel works while no access is under way: before a read, and after a write. The access
+/// itself passes the shell, which may answer in the kernel's place.
+pub(crate) struct Behind {
+    pub backend: SharedBackend,
+    pub kernel: Box<dyn Mailbox>,
+}
+
+impl Mailbox for Behind {
+    fn power_on(&mut self, fuses: &Rc<Fuses>) -> Result<(), CardError> {
+        self.kernel.power_on(fuses)
+    }
+
+    fn debug(&mut self, on: bool) -> Result<(), CardError> {
+        self.kernel.debug(on)
+    }
+
+    fn read(&mut self, offset: u32) -> Result<Option<u32>, CardError> {
+        let answer = self.kernel.read(offset)?;
+        let Some(answer) = answer else { return Ok(None) };
+        self.backend.borrow_mut().mailbox_read(offset, answer)
+    }
+
+    fn write(&mut self, offset: u32, value: u32) -> Result<bool, CardError> {
+        debug_assert!(offset >= mailbox::REQUEST);
+        let came = self.backend.borrow_mut().mailbox_write(offset, value)?;
+        came.map_or(Ok(false), |value| self.kernel.write(offset, value))
+    }
+}
+
+impl F2Card {
+    /// A read of the mailbox that the kernel answers with this word.
+    pub(crate) fn mailbox_read(&mut self, offset: u32, answer: u32) -> Option<u32> {
+        self.mailbox.borrow_mut().answer = Some(answer);
+        self.ctl_read(offset)
+    }
+
+    /// A write of the mailbox: what reached the kernel.
+    pub(crate) fn mailbox_write(&mut self, offset: u32, value: u32) -> Option<u32> {
+        self.mailbox.borrow_mut().written = None;
+        self.ctl_write(offset, value);
+        self.mailbox.borrow_mut().written.take()
+    }
+}
