@@ -8,7 +8,7 @@ use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_proto::cose::{self, SigningKey};
 use shef_proto::crypto;
 use shef_proto::entropy::SeededEntropy;
-use shef_proto::evidence::{self, Evidence, Layer};
+use shef_proto::evidence::{self, AcceptedEntropy, EntropySource, Evidence, Layer};
 use shef_proto::hpke_suite::{PublicKey, derive_key_pair};
 use shef_proto::image::{Container, Description, Header, ImageKey, Opener};
 use shef_proto::mailbox::{Answer, KernelState, Request, Status, load_requests};
@@ -153,6 +153,7 @@ fn description(chunk_size: usize) -> Description {
         config: config(),
         design_digest: [7; 32],
         chunk_size,
+        entropy: AcceptedEntropy::Tested,
     }
 }
 

@@ -8,7 +8,9 @@ use shef_proto::cbor::{self, Limits, Value};
 use shef_proto::cert;
 use shef_proto::config::OnFault;
 use shef_proto::cose;
-use shef_proto::evidence::{self, DebugState, Evidence, Layer, RootOfTrust, ShieldState};
+use shef_proto::evidence::{
+    self, AcceptedEntropy, DebugState, EntropySource, Evidence, Layer, RootOfTrust, ShieldState,
+};
 use shef_verify::corim::CorimSigner;
 use shef_verify::{
     AppraisalPolicy, AppraisalRequest, CODES, ChainCache, ChainKey, CheckId, EvidenceSource,
@@ -66,7 +68,16 @@ fn each_check_refuses() {
         }),
         (CheckId::RootOfTrust, |c| c.policy.root_of_trust = vec![]),
         (CheckId::Debug, |c| c.claims.common.debug = DebugState::Disabled),
-        (CheckId::Seeded, |c| c.claims.common.seeded = true),
+        (CheckId::Seeded, |c| c.claims.common.entropy = EntropySource::Seeded),
+        (CheckId::Seeded, |c| {
+            c.claims.common.entropy = EntropySource::Seeded;
+            c.policy.entropy = AcceptedEntropy::Unmeasured;
+        }),
+        (CheckId::Entropy, |c| c.claims.common.entropy = EntropySource::Unmeasured),
+        (CheckId::Entropy, |c| {
+            c.claims.common.entropy = EntropySource::Unmeasured;
+            c.policy.allow_seeded = true;
+        }),
         (CheckId::Target, |c| c.policy.targets = vec!["u250".into()]),
         (CheckId::Device, |c| c.policy.devices = ["01".repeat(33)].into()),
         (CheckId::Device, |c| c.policy.revoked = [hex_of(&c.claims.common.ueid)].into()),
@@ -856,6 +867,15 @@ fn files_are_read_strictly() {
     let short = "id = \"p\"\nroot_of_trust = [\"simulated\"]\nmin_kernel_svn = 1\n";
     let defaults = Policy::from_toml(short).unwrap();
     assert!(!defaults.allow_debug && !defaults.allow_seeded && defaults.bypass.is_empty());
+    assert_eq!(defaults.entropy, AcceptedEntropy::Tested);
+    for (text, accepted) in [
+        (format!("{short}entropy = \"unmeasured\"\n"), AcceptedEntropy::Unmeasured),
+        (format!("{short}entropy = \"tested\"\n"), AcceptedEntropy::Tested),
+    ] {
+        let policy = Policy::from_toml(&text).unwrap();
+        assert_eq!(policy.entropy, accepted);
+        assert_eq!(Policy::from_toml(&policy.to_toml().unwrap()).unwrap(), policy);
+    }
     assert_eq!(defaults.states, ["fresh"]);
     assert_eq!(defaults.on_fault, ["shield", "halt"]);
     for (what, text) in [
@@ -866,6 +886,8 @@ fn files_are_read_strictly() {
         ("kind that does not exist", short.replace("simulated", "hardware")),
         ("kinds missing", "id = \"p\"\nmin_kernel_svn = 1\n".into()),
         ("svn missing", "id = \"p\"\nroot_of_trust = [\"board\"]\n".into()),
+        ("a source that no policy accepts", format!("{short}entropy = \"seeded\"\n")),
+        ("a source as a truth value", format!("{short}entropy = true\n")),
         ("negative svn", short.replace("= 1", "= -1")),
         ("svn as text", short.replace("= 1", "= \"1\"")),
         ("state", format!("{short}states = [\"open\"]\n")),
