@@ -455,6 +455,42 @@ fn a_missing_claim_denies() {
     }
 }
 
+/// One claim states the source of randomness: a seed or not, or the exception by name.
+#[test]
+fn the_source_of_randomness_has_one_claim() {
+    let at = Value::int(-75_005);
+    for layer in [Layer::Kernel, Layer::Shield] {
+        for (source, claim) in [
+            (EntropySource::Tested, Value::Bool(false)),
+            (EntropySource::Seeded, Value::Bool(true)),
+            (EntropySource::Unmeasured, Value::Text("unmeasured".into())),
+        ] {
+            let mut case = Case::new(layer);
+            case.claims.common.entropy = source;
+            let Value::Map(map) = cbor::parse(&case.claims.to_cbor(), &Limits::bytes(8192)).unwrap()
+            else {
+                panic!()
+            };
+            assert!(map.contains(&(at.clone(), claim)), "{source:?}");
+            let read = Evidence::parse(&case.evidence()).unwrap();
+            assert_eq!(read.unverified_claims().common.entropy, source);
+            let lines = read.describe();
+            assert!(lines.contains(&("entropy", source.name().into())));
+        }
+        for other in ["tested", "seeded", "UNMEASURED", ""].map(|name| Value::Text(name.into())) {
+            let mut case = Case::new(layer);
+            case.policy.entropy = AcceptedEntropy::Unmeasured;
+            let bytes = resigned(&case, |map| {
+                for entry in map.iter_mut().filter(|entry| entry.0 == at) {
+                    entry.1 = other.clone();
+                }
+            });
+            let denied = case.appraise_bytes(&bytes, &[]).appraisal;
+            assert_eq!(denied.first_failure().unwrap().id, CheckId::Claims, "{other:?}");
+        }
+    }
+}
+
 #[test]
 fn unknown_claims_deny() {
     let case = Case::new(Layer::Shield);
