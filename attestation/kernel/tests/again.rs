@@ -6,8 +6,8 @@ use shef_kernel::EntropyQuality;
 use shef_proto::evidence::{
     AcceptedEntropy, DebugState, EntropySource, Evidence, Layer, RootOfTrust,
 };
-use shef_proto::image::Description;
 use shef_proto::hpke_suite::derive_key_pair;
+use shef_proto::image::Description;
 use shef_proto::load::first_epochs;
 use shef_proto::mailbox::{Answer, MailboxError, Request, load_requests};
 
@@ -139,12 +139,8 @@ fn seeded_randomness_shows_in_every_piece_of_evidence() {
         (EntropyQuality::Tested, EntropySource::Tested),
     ] {
         let change = |platform: &mut FakePlatform| platform.quality = quality;
-        let mut world = World::with(
-            RootOfTrust::Simulated,
-            DebugState::DisabledSinceBoot,
-            &unmeasured,
-            change,
-        );
+        let mut world =
+            World::with(RootOfTrust::Simulated, DebugState::DisabledSinceBoot, &unmeasured, change);
         world.policy.allow_seeded = true;
         world.policy.entropy = AcceptedEntropy::Unmeasured;
         let key_box = world.key_box(3);
@@ -162,12 +158,8 @@ fn seeded_randomness_shows_in_every_piece_of_evidence() {
         (EntropyQuality::Unmeasured, EntropySource::Unmeasured),
     ] {
         let change = |platform: &mut FakePlatform| platform.quality = quality;
-        let mut world = World::with(
-            RootOfTrust::Simulated,
-            DebugState::DisabledSinceBoot,
-            &unmeasured,
-            change,
-        );
+        let mut world =
+            World::with(RootOfTrust::Simulated, DebugState::DisabledSinceBoot, &unmeasured, change);
         world.policy.allow_seeded = true;
         world.policy.entropy = AcceptedEntropy::Unmeasured;
         let key_box = world.key_box(3);

@@ -8,8 +8,8 @@ use shef_proto::cert::Certificate;
 use shef_proto::evidence::{
     AcceptedEntropy, DebugState, Evidence, Layer, RootOfTrust, ShieldState,
 };
-use shef_proto::image::Description;
 use shef_proto::hpke_suite::derive_key_pair;
+use shef_proto::image::Description;
 use shef_proto::load::first_epochs;
 use shef_proto::mailbox::{Answer, KernelState, MAX_MESSAGE, Request};
 use shef_proto::release::{KeyBox, ReleaseInfo};

@@ -311,8 +311,7 @@ fn a_header_names_an_unmeasured_source_or_none() {
         let description = Description { entropy, ..description(64) };
         Container::build(&description, &[0x33; 192], &key, &vendor(), &mut self::entropy()).unwrap()
     };
-    for (accepted, named) in
-        [(AcceptedEntropy::Tested, false), (AcceptedEntropy::Unmeasured, true)]
+    for (accepted, named) in [(AcceptedEntropy::Tested, false), (AcceptedEntropy::Unmeasured, true)]
     {
         let built = built(accepted);
         let read = Container::parse(&built.to_bytes()).unwrap();

@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 use shef_proto::cert::{self, CertError, Certificate, Chain};
 use shef_proto::cose::{CoseError, VerifyFn};
 use shef_proto::evidence::{
-    AcceptedEntropy, Claims, DebugState, EntropySource, Evidence, EvidenceError, Layer, RootOfTrust,
-    ShieldClaims,
+    AcceptedEntropy, Claims, DebugState, EntropySource, Evidence, EvidenceError, Layer,
+    RootOfTrust, ShieldClaims,
 };
 use shef_proto::hpke_suite::PublicKey;
 use subtle::ConstantTimeEq;
@@ -702,8 +702,7 @@ impl<'a> Run<'a> {
             if seeded { "true" } else { "false" },
         );
         let accepted = policy.entropy == AcceptedEntropy::Unmeasured;
-        let expected =
-            if accepted { "any, unmeasured is accepted" } else { "not unmeasured" };
+        let expected = if accepted { "any, unmeasured is accepted" } else { "not unmeasured" };
         self.check(
             CheckId::Entropy,
             accepted || c.entropy != EntropySource::Unmeasured,

@@ -467,7 +467,8 @@ fn the_source_of_randomness_has_one_claim() {
         ] {
             let mut case = Case::new(layer);
             case.claims.common.entropy = source;
-            let Value::Map(map) = cbor::parse(&case.claims.to_cbor(), &Limits::bytes(8192)).unwrap()
+            let Value::Map(map) =
+                cbor::parse(&case.claims.to_cbor(), &Limits::bytes(8192)).unwrap()
             else {
                 panic!()
             };

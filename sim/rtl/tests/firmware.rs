@@ -7,9 +7,7 @@ use device::*;
 use shef_fixtures::world::*;
 use shef_gen::secret::{SECRET_PACKAGE, secret_package};
 use shef_proto::cert::Certificate;
-use shef_proto::evidence::{
-    AcceptedEntropy, EntropySource, Layer, RootOfTrust, ShieldState,
-};
+use shef_proto::evidence::{AcceptedEntropy, EntropySource, Layer, RootOfTrust, ShieldState};
 use shef_proto::image::Description;
 use shef_proto::load::first_epochs;
 use shef_proto::mailbox::{Answer, Request};

@@ -337,7 +337,11 @@ fn a_seed_shows_in_evidence_and_a_policy_must_name_it() {
     .unwrap();
     let (mut host, _) = seeded.card(&mut |_| {}).unwrap();
     assert_eq!(
-        code(seeded.release(&mut host).map(|r| assert_eq!(r.verified.claims().entropy, EntropySource::Seeded))),
+        code(
+            seeded
+                .release(&mut host)
+                .map(|r| assert_eq!(r.verified.claims().entropy, EntropySource::Seeded))
+        ),
         "accepted"
     );
     let strict =
