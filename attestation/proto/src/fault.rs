@@ -59,7 +59,7 @@ pub const TABLE: &[(&str, Fault, &str)] = &[
     ("DEV", Fault::Device, "005-016"),
     ("DEV", Fault::Input, "001-004 017"),
     ("GEN", Fault::Input, "010-011 020-022"),
-    ("KRN", Fault::Answer, "012-014 020-024 030 032 034"),
+    ("KRN", Fault::Answer, "012-015 020-024 030 032 034"),
     ("KRN", Fault::Device, "001-006 010-011 031 033"),
     ("NET", Fault::Answer, "101-117"),
     ("NET", Fault::Input, "001-004"),

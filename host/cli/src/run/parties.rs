@@ -10,7 +10,7 @@ use shef::{
 use shef_console::{CliError, Output, hex};
 use shef_flags::ServiceArgs;
 use shef_project::Design;
-use shef_proto::evidence::RootOfTrust;
+use shef_proto::evidence::{AcceptedEntropy, RootOfTrust};
 use shef_proto::image::{Container, Description};
 use shef_rego::Workers;
 use shef_verify::bundle::{Bundle, BundleError};
@@ -198,6 +198,14 @@ impl Parties {
         }))
     }
 
+    /// The noise source that the image accepts: the one vendor and owner share one policy.
+    fn accepted_entropy(&self) -> Result<AcceptedEntropy, CliError> {
+        Ok(match &self.trust {
+            Some(trust) => trust.appraisal_policy().map_err(malformed)?.typed().entropy,
+            None => AcceptedEntropy::Tested,
+        })
+    }
+
     /// Kernel round: the image's key goes to the appraised Security Kernel, which loads the image.
     ///
     /// # Errors
@@ -220,6 +228,7 @@ impl Parties {
                     config: config.clone(),
                     design_digest: design.digest(),
                     chunk_size: 4096,
+                    entropy: self.accepted_entropy()?,
                 };
                 let program = design.program().map_err(crate::project::failed)?;
                 let image = vendor.build(&description, &program, &mut self.entropy)?;
