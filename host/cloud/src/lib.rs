@@ -19,23 +19,23 @@
 //! Nothing here prints. Steps report to a [`Watch`].
 #![forbid(unsafe_code)]
 
-//adapter
-//afi
-//bind
-//build
-//card
+pub mod adapter;
+pub mod afi;
+pub mod bind;
+pub mod build;
+pub mod card;
 //doctor
 mod error;
 pub mod hdk;
-//lock
+pub mod lock;
 pub mod logic;
-//metrics
+pub mod metrics;
 pub mod place;
 pub mod ports;
 pub mod run;
 pub mod scan;
-//slot
-//tarball
+pub mod slot;
+pub mod tarball;
 pub mod tools;
 
 pub use error::{AfiFailure, CloudError, SlotFailure};

@@ -91,6 +91,9 @@ pub struct Image {
     pub format: String,
     /// Name of the accelerator.
     pub accelerator: String,
+    /// Folder of its project, without links; none for the digits accelerator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<PathBuf>,
     /// Device type.
     pub target: String,
     /// Kind of root of trust.
