@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use shef_device::pci::{self, BAR_CTL, BAR_MSIX, Function, PciCard, VECTOR_ACCELERATOR};
 use shef_device::{Bdf, DeviceError, Iommu, Uri};
-use shef_vfio::{CardFunction, DmaBuffer, System};
+use shef_vfio::{CardFunction, System};
 
 use crate::adapter::{self, Window};
 use crate::{CloudError, Watch};
@@ -76,13 +76,15 @@ pub fn interrupts<F: Function>(function: &mut F) -> Result<bool, CloudError> {
 }
 
 /// Maximum payload and maximum read request in bytes, from configuration space; none without the
-/// capability of PCI Express.
+/// capability of PCI Express. `read` reads at an offset.
 ///
 /// # Errors
-/// The transport's.
-pub fn configured<F: Function>(function: &mut F) -> Result<Option<[u32; 2]>, CloudError> {
+/// Those of `read`.
+pub fn configured<E>(
+    mut read: impl FnMut(u16, &mut [u8]) -> Result<(), E>,
+) -> Result<Option<[u32; 2]>, E> {
     let mut at = [0];
-    function.config_read(0x34, &mut at)?;
+    read(0x34, &mut at)?;
     // Capabilities are 4 bytes apart at least.
     for _ in 0..48 {
         let offset = u16::from(at[0] & 0xfc);
@@ -90,10 +92,10 @@ pub fn configured<F: Function>(function: &mut F) -> Result<Option<[u32; 2]>, Clo
             break;
         }
         let mut capability = [0; 2];
-        function.config_read(offset, &mut capability)?;
+        read(offset, &mut capability)?;
         if capability[0] == EXPRESS {
             let mut control = [0; 2];
-            function.config_read(offset + 8, &mut control)?;
+            read(offset + 8, &mut control)?;
             let control = u32::from(u16::from_le_bytes(control));
             return Ok(Some([128 << (control >> 5 & 7), 128 << (control >> 12 & 7)]));
         }
@@ -151,7 +153,8 @@ impl<F: Function> F2<F> {
         let mut window = Bar0 { function: &mut self.function, card: &self.card };
         adapter::present(&mut window, adapter::RETURN)?;
         let card = adapter::pcie(&mut window)?;
-        if let Some(host) = configured(&mut self.function)? {
+        let host = configured(|offset, out| self.function.config_read(offset, out))?;
+        if let Some(host) = host {
             same_parameters(host, card)?;
         }
         self.polled = !interrupts(&mut self.function)?;
@@ -239,9 +242,6 @@ pub fn open(
     );
     Ok(PciCard::open(f2, &uri, &description, "provider")?)
 }
-
-/// Memory of such a card.
-pub type Memory = DmaBuffer;
 
 #[cfg(test)]
 mod tests {

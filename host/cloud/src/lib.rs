@@ -24,7 +24,7 @@ pub mod afi;
 pub mod bind;
 pub mod build;
 pub mod card;
-//doctor
+pub mod doctor;
 mod error;
 pub mod hdk;
 pub mod lock;
