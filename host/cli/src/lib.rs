@@ -100,6 +100,7 @@ pub fn codes() -> Groups {
     groups.push(("Security Kernel", shef_kernel::CODES.iter().collect()));
     groups.push(("projects", shef_project::CODES.iter().collect()));
     groups.push(("generators", shef_gen::CODES.iter().collect()));
+    groups.push(("AWS F2", shef_cloud::CODES.iter().collect()));
     groups
 }
 

@@ -58,6 +58,14 @@ fn word<F: Function>(function: &mut F, bar: u8, offset: u64) -> Result<u32, Clou
     Ok(u32::from_le_bytes(word))
 }
 
+/// Waits for the adapter of a function that was reset. Returns the waiting time.
+///
+/// # Errors
+/// SHEF-CLD-042, SHEF-CLD-044.
+pub fn returned<F: Function>(function: &mut F, card: &str) -> Result<Duration, CloudError> {
+    adapter::present(&mut Bar0 { function, card }, adapter::RETURN)
+}
+
 /// Routes the user interrupts to the vectors of the same number. False if BAR2 has no such block:
 /// the card is polled then.
 ///
