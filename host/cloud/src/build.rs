@@ -279,6 +279,13 @@ impl Steps<'_> {
     /// Runs a flow of the kit's script. Its status says nothing, except that it ran.
     fn flow(&self, flow: &str) -> Result<PathBuf, CloudError> {
         let log = self.paths.logs.join(format!("{flow}.log"));
+        // Those of an earlier attempt prove nothing.
+        match fs::remove_dir_all(self.encrypted()) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(CloudError::io("remove", &self.encrypted())(e));
+            }
+            _ => {}
+        }
         let mut call = script(flow, &self.paths.tag, self.options)?;
         call = call.within(&self.paths.build.join("scripts"));
         call.log = Some(log.clone());
@@ -322,9 +329,12 @@ impl Steps<'_> {
         watch("synthesis (tens of minutes)");
         place::erase(&checkpoint)?;
         let log = self.flow("SynthCL")?;
-        let encrypted = self.paths.build.join("src_post_encryption");
-        self.envelopes(&encrypted)?;
-        if !is_file(&checkpoint) {
+        let there = is_file(&checkpoint);
+        // Without both, the flow ended before the encryption.
+        if there || self.encrypted().exists() {
+            self.envelopes()?;
+        }
+        if !there {
             return Err(self.missing("synthesis", &checkpoint, &log));
         }
         record.synthesis = Some(digest(&checkpoint)?);
@@ -332,8 +342,14 @@ impl Steps<'_> {
         record.write(self.folder.path())
     }
 
+    /// The files that synthesis reads.
+    fn encrypted(&self) -> PathBuf {
+        self.paths.build.join("src_post_encryption")
+    }
+
     /// Checks that each file that synthesis reads is an envelope, and that all of them are there.
-    fn envelopes(&self, folder: &Path) -> Result<(), CloudError> {
+    fn envelopes(&self) -> Result<(), CloudError> {
+        let folder = &self.encrypted();
         let wrong = |file: &Path, found: &str| CloudError::Envelope {
             file: file.to_owned(),
             found: found.to_owned(),
@@ -390,7 +406,7 @@ impl Steps<'_> {
             }
         }
         // The flow encrypts again.
-        self.envelopes(&self.paths.build.join("src_post_encryption"))?;
+        self.envelopes()?;
         record.implementation = Some(digest(&checkpoint)?);
         (record.comparison, record.tarball) = (None, None);
         record.write(self.folder.path())

@@ -84,6 +84,8 @@ pub struct Scope<'a> {
     pub hdk: Option<&'a Path>,
     /// Region: without it, nothing of the account is examined.
     pub region: Option<&'a str>,
+    /// Digest of an encryption script that the user has read.
+    pub encrypt_script: Option<&'a str>,
     /// The machine's system folders.
     pub system: &'a System,
     /// Limits of the programs.
@@ -179,7 +181,8 @@ fn build_host(
     all.push(Finding::of("links", hdk.links().map(|()| "git kept them".to_owned())));
     let shell = hdk.shell_digest().map(|digest| format!("SHA-256 {digest}"));
     all.push(Finding::of("shell", shell));
-    let encrypts = hdk.encrypts(None).map(|()| "encrypt.tcl is AWS's own".to_owned());
+    let encrypts =
+        hdk.encrypts(scope.encrypt_script).map(|()| "encrypt.tcl is AWS's own".to_owned());
     all.push(Finding::of("encryption", encrypts));
     let set = hdk.environment(environment).map(|()| "hdk_setup.sh was sourced".to_owned());
     all.push(Finding::of("environment", set));
@@ -316,8 +319,13 @@ mod tests {
         };
         let system = System::at(dir.path());
         let look = || {
-            let scope =
-                Scope { hdk: None, region: None, system: &system, limits: Limits::default() };
+            let scope = Scope {
+                hdk: None,
+                region: None,
+                encrypt_script: None,
+                system: &system,
+                limits: Limits::default(),
+            };
             let all = examine(scope, |_| None);
             all.into_iter().find(|it| it.check == "card").unwrap()
         };

@@ -73,7 +73,9 @@ struct Document<'a> {
 
 /// The one tarball in the folder of the results.
 fn tarball_of(dir: &Path) -> Result<PathBuf, CliError> {
-    let out = dir.join(OUT);
+    // A program that works elsewhere reads it.
+    let out = dir.join(OUT).canonicalize();
+    let out = out.map_err(|e| CliError::read_file(dir, &e))?;
     let wrong = |found: String| CloudError::Folder {
         dir: dir.to_owned(),
         found,

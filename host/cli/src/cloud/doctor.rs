@@ -15,6 +15,9 @@ pub struct DoctorArgs {
     /// Folder of AWS's hardware development kit (aws-fpga, branch f2)
     #[arg(long, value_name = "DIR")]
     hdk: Option<PathBuf>,
+    /// SHA-256 of an encrypt.tcl of another release that you have read
+    #[arg(long, value_name = "SHA256")]
+    encrypt_script: Option<String>,
     /// AWS region [default: AWS_REGION, else AWS_DEFAULT_REGION]
     #[arg(long, value_name = "NAME")]
     region: Option<String>,
@@ -41,6 +44,7 @@ pub fn run(output: &Output, args: &DoctorArgs) -> Result<Exit, CliError> {
     let scope = Scope {
         hdk: args.hdk.as_deref(),
         region: region.as_deref(),
+        encrypt_script: args.encrypt_script.as_deref(),
         system: &system,
         limits: args.programs.limits(),
     };

@@ -100,7 +100,6 @@ pub fn run(output: &Output, args: &NewArgs) -> Result<Exit, CliError> {
     let hdk = Hdk::open(&args.hdk)?;
     hdk.ports()?;
     hdk.links()?;
-    hdk.encrypts(None)?;
     let shell = hdk.shell_digest()?;
     let clock = CoreClock::at_most(args.core_mhz.unwrap_or(CORE_MHZ))?;
     let design = match &args.project {

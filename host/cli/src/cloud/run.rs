@@ -57,7 +57,7 @@ pub struct RunArgs {
     /// Revocation list (TOML)
     #[arg(long, value_name = "FILE")]
     revocations: Option<PathBuf>,
-    /// Simulated card in place of the slot's: sim:model, sim:rtl?project=DIR
+    /// A simulated card in place of the slot's: vfio-user:/SOCKET, sim:rtl?project=DIR
     #[arg(long, value_name = "URI")]
     device: Option<String>,
     #[command(flatten)]
@@ -172,12 +172,6 @@ pub fn run(output: &Output, args: &RunArgs) -> Result<Exit, CliError> {
     }
     let trust = trust(args, &lock, &design)?;
     let given = args.device.as_deref().map(str::parse::<Uri>).transpose()?;
-    if let Some(uri) = given.as_ref().filter(|uri| !uri.is_simulated()) {
-        let message = format!(
-            "--device is for a simulated card, as sim:model, found {uri}: a card of this instance is named by --slot"
-        );
-        return Err(CliError::new("SHEF-CLI-001", message));
-    }
     let medium = if given.is_none() { medium(args, &lock)? } else { Vec::new() };
     if args.slot.programs.dry_run {
         let mut steps = Vec::new();
