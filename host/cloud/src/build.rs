@@ -26,7 +26,7 @@ use crate::run::{self, Limits};
 use crate::scan::{self, Scan};
 use crate::tarball::{self, Manifest};
 use crate::tools::{self, Call};
-use crate::{CloudError, Watch, place};
+use crate::{CloudError, Step, Watch, place};
 
 /// The record of the steps.
 const RECORD: &str = "build.json";
@@ -89,22 +89,23 @@ pub struct Built {
 ///
 /// # Errors
 /// SHEF-CLD-054.
-pub fn plan(folder: &Path, hdk: &Hdk, options: &Options) -> Result<Vec<String>, CloudError> {
+pub fn plan(folder: &Path, hdk: &Hdk, options: &Options) -> Result<Vec<Step>, CloudError> {
     let scripts = folder.join(TOP).join("build/scripts");
-    let mut lines = Vec::new();
+    let mut steps = Vec::new();
     for flow in ["SynthCL", "ImplCL"] {
-        let call = script(flow, "TAG", options)?;
-        lines.push(format!("in {}: {}", scripts.display(), call.line()));
+        steps.push(script(flow, "TAG", options)?.within(&scripts).into());
     }
-    lines.push(verify(folder, hdk, "TAG")?.line());
-    let out = folder.join("out/TAG.Developer_CL.tar");
-    lines.push(format!("write {}", out.display()));
-    lines.push(format!(
-        "search every file below {} and the project for the secret",
-        folder.display()
-    ));
-    lines.push(format!("remove {}, but for reports", folder.join(TOP).display()));
-    Ok(lines)
+    steps.push(verify(folder, hdk, "TAG")?.into());
+    let folder = folder.display();
+    steps.extend(
+        [
+            format!("write {folder}/out/TAG.Developer_CL.tar"),
+            format!("search every file below {folder} and the project for the secret"),
+            format!("remove {folder}/{TOP}, but for reports"),
+        ]
+        .map(Step::Change),
+    );
+    Ok(steps)
 }
 
 /// A flow of the kit's script.

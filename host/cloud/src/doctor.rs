@@ -12,7 +12,7 @@ use shef_vfio::System;
 use crate::hdk::{Hdk, KNOWN};
 use crate::run::{self, Limits, Said};
 use crate::tools::{self, Tool};
-use crate::{CODES, CloudError, adapter, card};
+use crate::{CODES, CloudError, Step, adapter, card};
 
 /// Memory of a build host in GiB.
 const MEMORY: u64 = 32;
@@ -96,7 +96,7 @@ pub struct Scope<'a> {
 ///
 /// # Errors
 /// SHEF-CLD-054.
-pub fn plan(scope: Scope<'_>) -> Result<Vec<String>, CloudError> {
+pub fn plan(scope: Scope<'_>) -> Result<Vec<Step>, CloudError> {
     let mut used: Vec<&'static Tool> = Vec::new();
     if scope.hdk.is_some() {
         used.push(&tools::VIVADO_VERSION);
@@ -105,7 +105,7 @@ pub fn plan(scope: Scope<'_>) -> Result<Vec<String>, CloudError> {
         used.extend([&tools::AWS_VERSION, &tools::IDENTITY, &tools::REGION, &tools::QUOTA]);
     }
     let region = scope.region.unwrap_or("REGION");
-    used.into_iter().map(|tool| Ok(tool.call(&[("region", region)])?.line())).collect()
+    used.into_iter().map(|tool| Ok(tool.call(&[("region", region)])?.into())).collect()
 }
 
 /// Examines everything; a failed check ends nothing.

@@ -9,6 +9,9 @@ use shef_vfio::System;
 
 use super::print::{self, ProgramArgs};
 
+/// Width of the column of verdicts.
+const COLUMN: usize = 9;
+
 /// Flags of `shef cloud doctor`.
 #[derive(clap::Args)]
 pub struct DoctorArgs {
@@ -61,9 +64,9 @@ pub fn run(output: &Output, args: &DoctorArgs) -> Result<Exit, CliError> {
         };
         let code = it.code.map(|code| format!(" [{code}]")).unwrap_or_default();
         let text = format!("{}: {}{code}", it.check, it.found);
-        print::pair(output, word, &styled, &text)?;
+        print::beside(output, COLUMN, (word, &styled), &text)?;
         if let Some(next) = &it.next {
-            print::pair(output, "", "", &format!("next: {next}"))?;
+            print::beside(output, COLUMN, ("", ""), &format!("next: {next}"))?;
         }
     }
     let ready = !findings.iter().any(|it| it.verdict == Verdict::Fault);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use shef::{Host, OpenOptions, Uri};
 use shef_cloud::lock::Lock;
-use shef_cloud::{CloudError, adapter, bind, card, slot};
+use shef_cloud::{CloudError, Step, adapter, bind, card, slot};
 use shef_console::{CliError, Exit, Output, file, hex};
 use shef_device::Iommu;
 use shef_project::Design;
@@ -177,19 +177,19 @@ pub fn run(output: &Output, args: &RunArgs) -> Result<Exit, CliError> {
         let mut steps = Vec::new();
         if given.is_none() {
             steps = slot::plan(args.slot.slot, &lock.agfi)?.split_off(3);
-            steps.push(format!(
+            steps.push(Step::Change(format!(
                 "open the card, reset it, write {} words to the boot medium, and start the kernel",
                 medium.len().div_ceil(4)
-            ));
+            )));
         }
-        steps.push(format!(
-            "read evidence under the policy of {}: firmware {}, shell {}, device {}, design {}",
+        steps.push(Step::Change(format!(
+            "read evidence under the policy of {}: firmware {}, shell {}, design {}, device {}",
             args.lock.display(),
             &lock.firmware[..16],
             &lock.shell[..16],
-            lock.ueid,
-            &lock.source[..16]
-        ));
+            &lock.source[..16],
+            lock.ueid
+        )));
         return print::plan(output, &steps);
     }
     let work = Work {

@@ -365,7 +365,8 @@ fn a_slot_that_is_not_as_expected_is_refused() {
     let bench = machine(Stage::Afi);
     let load = with(&Bench::load()[..4], &["--wait", "1", "--limit", "2"]);
     bench.faults("load-slot stuck");
-    let status = bench.fails(&words(&load), "SHEF-CLD-035", "slot 0 is busy after 1 s, expected loaded");
+    let status =
+        bench.fails(&words(&load), "SHEF-CLD-035", "slot 0 is busy after 1 s, expected loaded");
     assert_eq!(status, 3);
     // The instance is stopped and started again.
     fs::remove_file(bench.at("world.json")).unwrap();
@@ -494,7 +495,7 @@ fn a_dry_run_changes_nothing_and_shows_every_command() {
         let document = bench.ok(&[all, &["--dry-run"]].concat());
         assert_eq!(document["dry_run"], true);
         let steps = document["steps"].as_array().unwrap().clone();
-        steps.iter().map(|step| step.as_str().unwrap().to_owned()).collect::<Vec<_>>().join("\n")
+        steps.iter().map(|step| step.to_string()).collect::<Vec<_>>().join("\n")
     };
     assert!(
         dry(&["cloud", "doctor", "--hdk", &kit, "--region", "us-east-1"])
