@@ -5,7 +5,7 @@
 use shef_regs::f2;
 use shef_rtl::agent::Rng;
 use shef_rtl::f2::{CoreClock, F2Config, F2Shell, TestHost};
-use shef_rtl::{Library, build_once, counted, f2_spec};
+use shef_rtl::{AxiMemoryConfig, Library, build_once, counted, f2_spec};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
@@ -33,6 +33,8 @@ struct Card {
 impl Card {
     fn new(seed: u64) -> Self {
         let config = F2Config {
+            // Stalls of microseconds, as those of a seed, would make accesses late.
+            memory: AxiMemoryConfig::bench(20, 12),
             core: CoreClock { seed, ..CoreClock::khz(66_667) },
             inputs: vec![("native_ready".to_owned(), vec![1])],
             ..F2Config::seeded(seed)
@@ -134,7 +136,8 @@ impl Card {
             }
             let mut read = vec![0; bytes.len()];
             self.shell.bar4_read(base + skew, &mut read);
-            assert_eq!(read, bytes, "{base:#x} + {skew}");
+            let same = read == bytes;
+            assert!(same, "{base:#x} + {skew}: {:?}", self.shell.metrics());
         }
         let mut beyond = [1; 200];
         let at = CARD + self.rng.below(CARD - 200);
@@ -193,6 +196,9 @@ fn holds(seed: u64) {
         card.registers();
         card.memory();
         card.many_reads();
+        let late = [f2::OCL_LATE, f2::PCIS_READS_LATE, f2::PCIS_WRITES_LATE];
+        let late = late.map(|register| card.page(register));
+        assert_eq!(late, [0; 3], "no watchdog has bitten");
         card.in_flight();
         println!("round {round}: cycle {}", card.shell.main_cycles());
         match round % 5 {
