@@ -160,12 +160,10 @@ impl Image {
     fn edge(&mut self, host: &mut impl HostBus) {
         match self.clocks.approach(&mut self.core.sim) {
             Edge::Core => {
-                self.core.sample();
+                let memory = self.memory_rst_n.is_none_or(|p| self.core.sim.get(p) != 0);
+                self.core.sample(memory);
                 self.clocks.rise(&mut self.core.sim, Edge::Core);
                 self.core.drive();
-                if self.memory_rst_n.is_some_and(|p| self.core.sim.get(p) == 0) {
-                    self.core.forget();
-                }
             }
             Edge::Main => {
                 self.sample();
