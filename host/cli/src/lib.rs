@@ -7,6 +7,7 @@
 mod attest;
 mod audit;
 mod bundle;
+mod cloud;
 mod device;
 mod doctor;
 mod image;
@@ -85,6 +86,9 @@ enum Command {
     /// Evidence and everything for its appraisal, in one signed file
     #[command(subcommand)]
     Bundle(bundle::BundleCommand),
+    /// An image for AWS F2: check, build, load and attest it
+    #[command(subcommand)]
+    Cloud(cloud::CloudCommand),
     #[command(flatten)]
     Common(Common),
 }
@@ -95,7 +99,9 @@ pub fn codes() -> Groups {
     // Cards and `shef shield` report these.
     groups.push(("Security Kernel", shef_kernel::CODES.iter().collect()));
     groups.push(("projects", shef_project::CODES.iter().collect()));
+    groups.push(("custom logic", shef_netlist::CODES.iter().collect()));
     groups.push(("generators", shef_gen::CODES.iter().collect()));
+    groups.push(("AWS F2", shef_cloud::CODES.iter().collect()));
     groups
 }
 
@@ -139,6 +145,7 @@ fn dispatch(output: &Output, globals: &[OsString], command: Command) -> Result<E
         Command::Verify(args) => verify::run(output, &args),
         Command::Audit(command) => audit::run(output, &command),
         Command::Bundle(command) => bundle::run(output, &command),
+        Command::Cloud(command) => cloud::run(output, &command),
         // The simulator's program also knows the codes of simulated cards.
         Command::Common(Common::Explain { code })
             if code.as_deref().is_none_or(|code| codes::find(code).is_none())

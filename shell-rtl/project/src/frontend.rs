@@ -1,4 +1,4 @@
-//! The ports of a module as yosys' slang front end reads them.
+//! A design as yosys' slang front end reads it: the ports of a module, or the whole netlist.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,6 +14,12 @@ const UNIT: &str = "unit.sv";
 const DEFINES: &str = "defines.sv";
 /// The file in which yosys lists the ports.
 const LISTING: &str = "ports.txt";
+/// The file with the netlist.
+const NETLIST: &str = "netlist.il";
+/// The vendor's cells, as modules without content.
+const CELLS: &str = "read_verilog -lib +/xilinx/cells_sim.v +/xilinx/cells_xtra.v; ";
+/// The library has no parameters of type real.
+const RELAXED: &str = "--empty-blackboxes -Wno-undefined-param-override";
 
 /// yosys: `SHEF_YOSYS`, else the pinned one of `cargo xtask setup`.
 fn yosys() -> Result<Command> {
@@ -49,7 +55,8 @@ fn staged(set: &SourceSet, sources: &[Source], folder: &Path) -> Result<Vec<Stri
         // Numbers, so that no name of a file needs quotes.
         let own = format!("{i}/{UNIT}");
         let names = source.spellings.iter().map(|name| format!("include/{}", name.display()));
-        let header = (!source.unit).then(|| {
+        // Third-party sources include one another.
+        let header = (!source.unit || set.is_foreign(&source.path)).then(|| {
             let name = source.path.file_name().unwrap_or_default().to_string_lossy();
             include.insert(i.to_string());
             format!("{i}/{name}")
@@ -69,38 +76,86 @@ fn staged(set: &SourceSet, sources: &[Source], folder: &Path) -> Result<Vec<Stri
     Ok(arguments)
 }
 
-/// Elaborates `module`, then runs commands of yosys. `sources` are those of `set`, and `folder` is
-/// for their copies.
-fn read(
-    set: &SourceSet,
-    sources: &[Source],
-    module: &str,
-    then: &str,
-    folder: &Path,
-) -> Result<()> {
-    let arguments = staged(set, sources, folder)?.join(" ");
-    let script =
-        format!("read_slang -j 1 --no-proc --single-unit --top {module} {arguments}{then}");
-    let mut command = yosys()?;
-    command.args(["-q", "-p"]).arg(script);
-    let output = command
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|e| Error::FrontEnd(format!("yosys does not start: {e}")))?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stdout).into_owned()
-            + &String::from_utf8_lossy(&output.stderr);
-        let is_error = |line: &&str| line.to_lowercase().contains("error");
-        let lines: Vec<&str> = said.lines().filter(is_error).take(6).collect();
-        // From the last one, whose number may end with that of another.
-        let named = |said: String, (i, source): (usize, &Source)| {
-            said.replace(&format!("{i}/{UNIT}"), &source.path.display().to_string())
-        };
-        let said = sources.iter().enumerate().rev().fold(lines.join("; "), named);
-        return Err(Error::FrontEnd(format!("yosys refused {module}: {said}")));
+/// A run of the front end: `before`, the sources with these options, `then`.
+struct Run<'a> {
+    before: &'a str,
+    options: &'a str,
+    then: &'a str,
+}
+
+impl Run<'_> {
+    /// Elaborates `module`. `sources` are those of `set`, and `folder` is for their copies.
+    fn read(&self, set: &SourceSet, sources: &[Source], module: &str, folder: &Path) -> Result<()> {
+        let arguments = staged(set, sources, folder)?.join(" ");
+        let Self { before, options, then } = self;
+        let script = format!(
+            "{before}read_slang -j 1 {options} --single-unit --top {module} {arguments}{then}"
+        );
+        let mut command = yosys()?;
+        command.args(["-q", "-p"]).arg(script);
+        let output = command
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|e| Error::FrontEnd(format!("yosys does not start: {e}")))?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stdout).into_owned()
+                + &String::from_utf8_lossy(&output.stderr);
+            let is_error = |line: &&str| line.to_lowercase().contains("error");
+            let lines: Vec<&str> = said.lines().filter(is_error).take(6).collect();
+            // From the last one, whose number may end with that of another.
+            let named = |said: String, (i, source): (usize, &Source)| {
+                said.replace(&format!("{i}/{UNIT}"), &source.path.display().to_string())
+            };
+            let said = sources.iter().enumerate().rev().fold(lines.join("; "), named);
+            return Err(Error::FrontEnd(format!("yosys refused {module}: {said}")));
+        }
+        Ok(())
     }
-    Ok(())
+}
+
+/// A design as one flat netlist.
+#[derive(Debug)]
+pub struct Elaborated {
+    /// The netlist in yosys' format RTLIL: operators, registers and memories as cells of any width,
+    /// and modules without content, the vendor's cells among them, as cells of their name.
+    pub netlist: String,
+    /// Paths of the sources, by their numbers in the netlist's attributes.
+    paths: Vec<PathBuf>,
+}
+
+impl Elaborated {
+    /// Elaborates the top module of `set` and reads its netlist. `folder` is an empty one for
+    /// copies of the sources.
+    ///
+    /// # Errors
+    /// As [`SourceSet::measure`]; [`Error::FrontEnd`]: there is no yosys, or it refuses the sources.
+    pub fn new(set: &SourceSet, folder: &Path) -> Result<Self> {
+        let (_, sources) = set.read()?;
+        let then = format!("; write_rtlil {NETLIST}");
+        let run = Run { before: CELLS, options: RELAXED, then: &then };
+        run.read(set, &sources, &set.top, folder)?;
+        let file = folder.join(NETLIST);
+        let netlist =
+            std::fs::read_to_string(&file).map_err(|e| Error::io("cannot read", &file, &e))?;
+        Ok(Self { netlist, paths: sources.into_iter().map(|source| source.path).collect() })
+    }
+
+    /// The file and line that an attribute `src` of the netlist names.
+    #[must_use]
+    pub fn place(&self, src: &str) -> Option<(&Path, u32)> {
+        let (file, position) = src.split('|').next()?.rsplit_once(':')?;
+        let path = match file.split_once('/') {
+            Some(("include", spelling)) => {
+                self.paths.iter().find(|path| path.ends_with(spelling)).map(PathBuf::as_path)
+            }
+            Some((number, _)) => {
+                self.paths.get(number.parse::<usize>().ok()?).map(PathBuf::as_path)
+            }
+            None => None,
+        };
+        Some((path?, position.split('.').next()?.parse().ok()?))
+    }
 }
 
 /// Elaborates `module` with everything below it.
@@ -113,7 +168,7 @@ pub(crate) fn elaborate(
     module: &str,
     folder: &Path,
 ) -> Result<()> {
-    read(set, sources, module, "", folder)
+    Run { before: "", options: "--no-proc", then: "" }.read(set, sources, module, folder)
 }
 
 /// The ports of `module`, one a line, as the front end prints them. `sources` are those of `set`,
@@ -127,7 +182,8 @@ pub(crate) fn ports(
     module: &str,
     folder: &Path,
 ) -> Result<Vec<String>> {
-    read(set, sources, module, &format!("; tee -o {LISTING} portlist {module}"), folder)?;
+    let then = format!("; tee -o {LISTING} portlist {module}");
+    Run { before: "", options: "--no-proc", then: &then }.read(set, sources, module, folder)?;
     let listing = folder.join(LISTING);
     let printed =
         std::fs::read_to_string(&listing).map_err(|e| Error::io("cannot read", &listing, &e))?;

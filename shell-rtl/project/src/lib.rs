@@ -23,15 +23,18 @@ mod verilog;
 pub use design::{ACCELERATOR, Design, TARGET, digits_config};
 pub use error::Error;
 pub use file::is_name;
+pub use frontend::Elaborated;
 pub use job::{
     Data, Done, Expect, Input, Job, Jobs, Model, Names, OutputFile, Refused, Registers, Test,
     Value, Write,
 };
 pub use program::Program;
 pub use random::random;
-pub use root::repo_root;
+pub use root::{ibex, repo_root};
 pub use set::{Listed, SourceSet};
-pub use sources::{F2_TOP, Measured, Source, preprocessed, rtl_sources, stem, sv_files};
+pub use sources::{
+    F2_TOP, Measured, Source, preprocessed, reaches_outside, rtl_sources, stem, sv_files,
+};
 
 /// All codes of this crate.
 pub const CODES: &[shef_proto::code::Code] = Error::CODES;

@@ -40,6 +40,14 @@ pub fn sv_files(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(out)
 }
 
+/// The first word of a text, as a source of a user's project, that reads or runs something outside
+/// of the design: its line, and why it is refused.
+#[must_use]
+pub fn reaches_outside(text: &[u8]) -> Option<(usize, String)> {
+    let (at, what) = Text::of(text).refused(true)?;
+    Some((text[..at].iter().filter(|byte| **byte == b'\n').count() + 1, what))
+}
+
 /// The name of a file without its extension.
 #[must_use]
 pub fn stem(p: &Path) -> String {

@@ -1,0 +1,162 @@
+//! Where the files of a custom logic are, and whether AWS's build takes them.
+
+use std::path::{Path, PathBuf};
+
+use shef_project::{SourceSet, repo_root};
+
+use crate::{Check, CustomLogic, Design, Error, Finding, Result, check as checked};
+
+/// The memory controller, whose content AWS encrypts.
+pub(crate) const SH_DDR: &str = include_str!("sh_ddr.sv");
+/// The custom logic of this repository.
+const SHIPPED: &str = "cl_shef";
+/// Its folder.
+const FOLDER: &str = "shell-rtl/shell/aws_f2";
+/// An identity without a secret.
+const IMAGE: &str = include_str!("shef_image.sv");
+/// Folders of the processor's sources.
+const PROCESSOR: [&str; 3] =
+    ["rtl", "vendor/lowrisc_ip/ip/prim/rtl", "vendor/lowrisc_ip/dv/sv/dv_utils"];
+/// Contents of memories, which AWS's build does not copy.
+const CONTENTS: [&str; 5] = ["mem", "hex", "coe", "mif", "dat"];
+
+/// A path for messages: relative to the current folder if it is below it.
+pub(crate) fn shown(path: &Path) -> PathBuf {
+    let below = std::env::current_dir().ok();
+    let below = below.as_deref().and_then(|folder| path.strip_prefix(folder).ok());
+    below.unwrap_or(path).to_owned()
+}
+
+fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let failed = |e: std::io::Error| Error::Folder { path: folder.into(), reason: e.to_string() };
+    let entries = std::fs::read_dir(folder).map_err(failed)?;
+    let mut files = entries
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<std::io::Result<Vec<_>>>()
+        .map_err(failed)?;
+    files.sort();
+    Ok(files)
+}
+
+fn is(path: &Path, extension: &str) -> bool {
+    path.extension().is_some_and(|own| own == extension)
+}
+
+fn constraints(folders: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let Some(folder) = folders.iter().find(|folder| folder.is_dir()) else { return Ok(Vec::new()) };
+    let mut files = files(folder)?;
+    files.retain(|file| is(file, "xdc"));
+    Ok(files)
+}
+
+pub(crate) fn in_folder(folder: &Path) -> Result<CustomLogic> {
+    let failed = |reason: String| Error::Folder { path: folder.to_owned(), reason };
+    let real = folder.canonicalize().map_err(|e| failed(e.to_string()))?;
+    if real == repo_root().join(FOLDER) {
+        return shipped();
+    }
+    let name = real.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let design = Some(real.join("design")).filter(|design| design.is_dir()).unwrap_or(real.clone());
+    let is_top = |path: &&PathBuf| {
+        is(path, "sv")
+            && shef_project::stem(path).starts_with("cl_")
+            && !shef_project::stem(path).ends_with("_pkg")
+    };
+    let all = files(&design)?;
+    let top = if design.join(format!("{name}.sv")).is_file() {
+        name
+    } else {
+        let tops: Vec<&PathBuf> = all.iter().filter(is_top).collect();
+        match tops.as_slice() {
+            [top] => shef_project::stem(top),
+            _ => return Err(failed(format!("expected the top module in {name}.sv"))),
+        }
+    };
+    let folders = [real.join("build/constraints"), real.join("constraints"), real.clone()];
+    // AWS's build takes the files as they are, those of others among them; what reaches outside is
+    // found by a check.
+    let mut sources = SourceSet::new(&top).foreign(&design);
+    sources.files.extend(all.iter().filter(|path| is(path, "v")).cloned());
+    Ok(CustomLogic { sources, constraints: constraints(&folders)?, folder: Some(real) })
+}
+
+pub(crate) fn shipped() -> Result<CustomLogic> {
+    let folder = repo_root().join(FOLDER);
+    let sources = SourceSet::new(SHIPPED)
+        .search(FOLDER)
+        .search("shell-rtl/rtl")
+        .search("shell-rtl/accel/digits");
+    // The identity of an image is the user's; here it is zero.
+    let sources = sources.generated("shef_image.sv", IMAGE.to_owned());
+    let folders = ibex().into_iter().flat_map(|ibex| PROCESSOR.map(|folder| ibex.join(folder)));
+    let sources = folders.fold(sources, SourceSet::foreign);
+    let constraints = constraints(&[folder.join("constraints")])?;
+    Ok(CustomLogic { sources, folder: None, constraints })
+}
+
+/// The processor of the Security Kernel: `SHEF_IBEX`, else the pinned one of `cargo xtask setup`.
+fn ibex() -> Option<PathBuf> {
+    if let Some(given) = std::env::var_os("SHEF_IBEX").filter(|path| !path.is_empty()) {
+        return Some(PathBuf::from(given));
+    }
+    let entries = std::fs::read_dir(repo_root().join("target/tools")).ok()?.flatten();
+    let folders = entries.map(|entry| entry.path().join("pythondata_cpu_ibex/system_verilog"));
+    folders.filter(|folder| folder.is_dir()).max()
+}
+
+/// The files as AWS's scripts take them.
+pub(crate) fn check(logic: &CustomLogic, design: &Design<'_>) -> Result<Check> {
+    const NAME: &str = "sources";
+    const CODE: &str = "SHEF-NET-117";
+    let Some(folder) = &logic.folder else {
+        return Ok(checked(NAME, CODE, "no folder of AWS's build".to_owned(), Vec::new()));
+    };
+    let mut findings = Vec::new();
+    let mut add = |path: &Path, what: String| {
+        findings.push(Finding { place: shown(path).display().to_string(), what });
+    };
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    if name != design.netlist.top {
+        add(
+            folder,
+            format!("the top module is {}: expected the folder's name", design.netlist.top),
+        );
+    }
+    let flat = Some(folder.join("design")).filter(|design| design.is_dir());
+    let flat = flat.unwrap_or(folder.clone());
+    let all = files(&flat)?;
+    for path in &all {
+        let own = !["ibex_", "prim_"].iter().any(|name| shef_project::stem(path).starts_with(name));
+        let source = ["sv", "v", "svh", "vh"].iter().any(|extension| is(path, extension));
+        if own
+            && source
+            && let Ok(text) = std::fs::read(path)
+            && let Some((line, what)) = shef_project::reaches_outside(&text)
+        {
+            let place = format!("{}:{line}", shown(path).display());
+            add(Path::new(&place), what);
+        }
+        if path.is_dir() && flat != *folder {
+            add(path, "a folder: encrypt.tcl takes the files beside it only".to_owned());
+        } else if CONTENTS.iter().any(|extension| is(path, extension)) {
+            add(path, "the content of a memory: AWS's build does not copy it".to_owned());
+        } else if is(path, "svh") && std::fs::read(path).is_ok_and(|text| secret(&text)) {
+            add(
+                path,
+                "a secret in a .svh, which encrypt.tcl leaves plain: expected .sv".to_owned(),
+            );
+        }
+    }
+    Ok(checked(NAME, CODE, format!("{} files", all.len()), findings))
+}
+
+/// Whether a text has a constant of 128 bit or more, or names a secret.
+fn secret(text: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(text).to_lowercase();
+    let digit = |c: char| c.is_ascii_hexdigit() || c == '_';
+    let long = text
+        .split("'h")
+        .skip(1)
+        .any(|rest| rest.chars().take_while(|c| digit(*c)).filter(|c| *c != '_').count() >= 32);
+    long || text.contains("secret")
+}
