@@ -5,9 +5,10 @@
 use shef_regs::f2;
 use shef_rtl::agent::Rng;
 use shef_rtl::f2::{CoreClock, F2Config, F2Shell, TestHost};
-use shef_rtl::{Library, build_once, counted, f2_spec};
+use shef_rtl::{AxiMemoryConfig, CoreSim, Library, build_once, counted, f2_spec, module_spec};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
+use std::time::Instant;
 
 const IDS: [u32; 2] = [0xf010_1d0f, 0x1d51_fedc];
 /// The boot medium in BAR 0.
@@ -33,6 +34,8 @@ struct Card {
 impl Card {
     fn new(seed: u64) -> Self {
         let config = F2Config {
+            // Stalls of microseconds, as those of a seed, would make accesses late.
+            memory: AxiMemoryConfig::bench(20, 12),
             core: CoreClock { seed, ..CoreClock::khz(66_667) },
             inputs: vec![("native_ready".to_owned(), vec![1])],
             ..F2Config::seeded(seed)
@@ -134,7 +137,8 @@ impl Card {
             }
             let mut read = vec![0; bytes.len()];
             self.shell.bar4_read(base + skew, &mut read);
-            assert_eq!(read, bytes, "{base:#x} + {skew}");
+            let same = read == bytes;
+            assert!(same, "{base:#x} + {skew}: {:?}", self.shell.metrics());
         }
         let mut beyond = [1; 200];
         let at = CARD + self.rng.below(CARD - 200);
@@ -193,8 +197,10 @@ fn holds(seed: u64) {
         card.registers();
         card.memory();
         card.many_reads();
+        let late = [f2::OCL_LATE, f2::PCIS_READS_LATE, f2::PCIS_WRITES_LATE];
+        let late = late.map(|register| card.page(register));
+        assert_eq!(late, [0; 3], "no watchdog has bitten");
         card.in_flight();
-        println!("round {round}: cycle {}", card.shell.main_cycles());
         match round % 5 {
             0 => {
                 let ns = card.shell.flr();
@@ -215,14 +221,33 @@ fn holds(seed: u64) {
         assert!(text.is_empty(), "seed {seed}, round {round}: {text:#?}");
         assert_eq!(card.shell.core().violation(), None);
     }
-    println!("seed {seed}: {:?}, {} cycles", card.shell.metrics(), card.shell.main_cycles());
+    // The shell's limit is 8 us.
+    let worst = card.shell.metrics().pcis_worst_ns;
+    assert!(worst.iter().all(|ns| *ns < 6_000), "{worst:?}");
 }
 
 #[test]
 fn random_accesses_and_resets_break_no_rule() {
-    for seed in 1..4 {
-        let start = std::time::Instant::now();
-        holds(seed);
-        println!("{:?}", start.elapsed());
+    (1..4).for_each(holds);
+}
+
+/// Run with `cargo test --release -p shef-rtl --test f2_ours -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+fn cost_of_a_cycle() {
+    const CYCLES: u64 = 100_000;
+    let per = |start: Instant, cycles: u64| start.elapsed().as_nanos() as u64 / cycles;
+    let plain = module_spec("shef_host_top").expect("sources").search("shell-rtl/accel/digits");
+    let plain = build_once(&counted(plain)).expect("build");
+    let mut core = CoreSim::new(plain, AxiMemoryConfig::bench(20, 12)).expect("instance");
+    let start = Instant::now();
+    core.step(CYCLES);
+    println!("plain shell: {} ns a cycle of the core", per(start, CYCLES));
+    let mut card = Card::new(1);
+    card.start();
+    let (start, begin) = (Instant::now(), card.shell.core_cycles());
+    while card.shell.core_cycles() - begin < CYCLES {
+        card.shell.edge();
     }
+    println!("F2, at 66.7 MHz: {} ns a cycle of the core", per(start, CYCLES));
 }
