@@ -127,7 +127,10 @@ fn a_command_that_is_killed_at_any_call_is_repaired_by_a_second_one() {
     assert!(calls.len() > 20, "{calls:?}");
     let lock = Lock::read(&whole.at("digits.lock")).unwrap();
     for (number, call) in (1..).zip(&calls) {
-        for when in ["killed-before", "killed-after"] {
+        // Those that change nothing have no before and after.
+        let reads = ["describe", "rescan", "head", "bucket", "vivado-version"];
+        let reads = reads.iter().any(|begin| call.starts_with(begin));
+        for when in ["killed-after", "killed-before"].into_iter().take(2 - usize::from(reads)) {
             let bench = copy();
             bench.faults(&format!("#{number} {when}"));
             let mut killed = 0;
