@@ -135,7 +135,9 @@ pub fn any(call: &Call, limits: Limits) -> Result<Ended, CloudError> {
     let pid = Pid::from_child(&child);
     let mut group = Group(Some(child));
     // An interrupt ends the child alone, and a terminal's signals do not reach its group.
-    let hook = interrupt::first(move || drop(kill_process_group(pid, Signal::KILL)));
+    let hook = interrupt::first(move || {
+        let _ = kill_process_group(pid, Signal::KILL);
+    });
     let limit = limits.each.unwrap_or(call.tool.limit);
     let in_time = group.wait(limit);
     drop(hook);

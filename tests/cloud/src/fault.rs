@@ -71,7 +71,7 @@ pub fn act(fault: &str, before: bool) {
             254,
         ),
         ("refused", true) => {
-            says("An error occurred (AccessDenied) when calling the operation: Access Denied", 254)
+            says("An error occurred (AccessDenied) when calling the operation: Access Denied", 254);
         }
         ("expired", true) => says(
             "An error occurred (ExpiredToken) when calling the operation: The provided token has expired.",

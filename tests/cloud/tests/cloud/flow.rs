@@ -90,7 +90,7 @@ fn sources_become_a_loaded_slot_and_the_secret_is_nowhere() {
     assert!(!bench.calls().iter().any(|call| call.starts_with("REFUSED")), "{:?}", bench.calls());
     let leaks: Vec<_> =
         files(&bench.at("")).into_iter().filter(|file| holds(file, &secret)).collect();
-    assert_eq!(leaks, [Path::new(""); 0]);
+    assert!(leaks.is_empty(), "{leaks:?}");
 }
 
 /// The chain after `shef cloud new`.
