@@ -280,7 +280,8 @@ impl Steps<'_> {
     /// Runs a flow of the kit's script. Its status says nothing, except that it ran.
     fn flow(&self, flow: &str) -> Result<PathBuf, CloudError> {
         let log = self.paths.logs.join(format!("{flow}.log"));
-        // Those of an earlier attempt prove nothing.
+        // Files of an earlier attempt prove nothing.
+        place::erase(&self.vivado_log())?;
         match fs::remove_dir_all(self.encrypted()) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
                 return Err(CloudError::io("remove", &self.encrypted())(e));
@@ -299,11 +300,16 @@ impl Steps<'_> {
         }
     }
 
+    /// The log that the script lets Vivado write.
+    fn vivado_log(&self) -> PathBuf {
+        self.paths.build.join(format!("scripts/{}.vivado.log", self.paths.tag))
+    }
+
     /// The error for a result that is missing: by the log.
     fn missing(&self, step: &'static str, expected: &Path, log: &Path) -> CloudError {
         let below = expected.strip_prefix(self.folder.path()).unwrap_or(expected);
         let expected = below.display().to_string();
-        let vivado = self.paths.build.join(format!("scripts/{}.vivado.log", self.paths.tag));
+        let vivado = self.vivado_log();
         for log in [log, &vivado] {
             if let Some((line, _)) = find(log, |line| line.trim_end().ends_with("Killed")) {
                 return CloudError::Killed { step, expected, log: log.to_owned(), line };
@@ -586,7 +592,7 @@ mod tests {
     #[test]
     fn a_tag_is_a_date() {
         let tag = tag();
-        assert!(tag.len() == 17 && tag.as_bytes()[10] == b'-' && tag > "2026".to_owned(), "{tag}");
+        assert!(tag.len() == 17 && tag.as_bytes()[10] == b'-' && *tag > *"2026", "{tag}");
     }
 
     #[test]

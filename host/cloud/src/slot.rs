@@ -119,10 +119,9 @@ fn tool(
     values.extend(more);
     let ended = run::any(&tool.call(&values)?, limits)?;
     let error = ended.out.lines().find_map(|line| line.trim().strip_prefix("Error: ("));
-    if let Some((number, _)) = error.and_then(|rest| rest.split_once(')')) {
-        if let Ok(number) = number.parse() {
-            return Err(CloudError::Slot { slot, failure: failure(slot, number)?, tries: 1 });
-        }
+    let number = error.and_then(|rest| rest.split_once(')')?.0.parse().ok());
+    if let Some(number) = number {
+        return Err(CloudError::Slot { slot, failure: failure(slot, number)?, tries: 1 });
     }
     if ended.status == 0 {
         return Ok(Said { command: ended.command, text: ended.out });

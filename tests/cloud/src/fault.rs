@@ -50,6 +50,14 @@ pub fn act(fault: &str, before: bool) {
     };
     match (fault, before) {
         ("hang", true) => std::thread::sleep(std::time::Duration::from_secs(600)),
+        // As a script that starts Vivado.
+        ("deep", true) => {
+            let child =
+                std::process::Command::new("/bin/sleep").arg("600").spawn().expect("started");
+            fs::write(crate::world::folder().join("deep"), child.id().to_string())
+                .expect("written");
+            std::thread::sleep(std::time::Duration::from_secs(600));
+        }
         ("die", true) => kill(Some(rustix::process::getpid())),
         ("killed-before", true) | ("killed-after", false) => {
             kill(getppid());
@@ -71,7 +79,7 @@ pub fn act(fault: &str, before: bool) {
             254,
         ),
         ("refused", true) => {
-            says("An error occurred (AccessDenied) when calling the operation: Access Denied", 254)
+            says("An error occurred (AccessDenied) when calling the operation: Access Denied", 254);
         }
         ("expired", true) => says(
             "An error occurred (ExpiredToken) when calling the operation: The provided token has expired.",

@@ -90,7 +90,7 @@ pub fn answer(fault: &str, arguments: &[String]) -> i32 {
             "header" if is_secret => write(encrypted.join("shef_image_secret_pkg.svh"), &text),
             "dropped" if is_secret => {}
             "half" if is_secret => {
-                write(encrypted.join(&name), &[envelope.as_bytes(), &text].concat())
+                write(encrypted.join(&name), &[envelope.as_bytes(), &text].concat());
             }
             _ => write(encrypted.join(&name), envelope.as_bytes()),
         }

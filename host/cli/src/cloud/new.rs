@@ -125,6 +125,8 @@ pub fn run(output: &Output, args: &NewArgs) -> Result<Exit, CliError> {
     }
     let watching = Watching::new(output, "making the folder");
     let folder = Folder::begin(&args.dir)?;
+    // An interrupt leaves no secret.
+    interrupt::parts().push(folder.path().to_owned());
     let drawn = secret::draw(output, &args.vendor, &args.vendor_name, folder.path())?;
     let certificate = shef_console::file::read(&drawn.certificate, 1 << 16)?;
     let image = Image {
@@ -145,6 +147,7 @@ pub fn run(output: &Output, args: &NewArgs) -> Result<Exit, CliError> {
     };
     watching.step("writing sources and scripts");
     let image = folder.fill(&hdk, sources, constraints, clock, image)?;
+    interrupt::parts().retain(|part| part != folder.path());
     drop(watching);
     let mhz = f64::from(image.core_khz) / 1000.0;
     for (name, text) in [
