@@ -1,4 +1,4 @@
-// shef_h2c_reads, 2 reads of up to 12 beats, in front of any reader that gives beats in order (proof
+// shef_h2c_reads, 2 reads of up to 4 beats, in front of any reader that gives beats in order (proof
 // dma_reader): each read is answered once, in order, with its id and beats, and no other answer is
 // given. Its bursts have at most 8 beats, do not cross 512 bytes and stay below CardBytes; together
 // they are the read, beat for beat, and each beat answers its place unchanged. Other reads are
@@ -33,7 +33,7 @@ module shef_dma_reader
   // r_i is the beat that it gives, ar_ready_i and r_valid_i say when
   logic [4:0] owed_q;
   wire accept = req_valid_i && req_ready_o;
-  assign req_ready_o = ar_ready_i && owed_q <= 5'd8;
+  assign req_ready_o = ar_ready_i && owed_q <= 5'd4;
   assign beat_valid_o = r_valid_i && owed_q != '0;
   assign {beat_o, resp_o} = {r_i.data, r_i.resp};
   assign owed_o = owed_q != '0;
@@ -84,8 +84,8 @@ module h2c_reads
   axi_ax_t at_ax;
   h2c_kind_e at_kind;
   logic [3:0] r_beat;
-  // beats of memory, modulo 64: accepted, requested, given; and the first one of the read
-  logic [5:0] accepted, requested, given, at_first;
+  // beats of memory, modulo 16: accepted, requested, given; and the first one of the read
+  logic [3:0] accepted, requested, given, at_first;
   wire push = ar_valid_i && ar_ready;
   wire r_fire = r_valid && r_ready_i;
   wire request = dut.u_reader.accept;
@@ -101,7 +101,7 @@ module h2c_reads
     at <= at;
     init <= 1'b1;
     if (!init) assume (!rst_ni);
-    assume (ar_i.len <= 8'd11);
+    assume (ar_i.len <= 8'd3);
     if (hold_i) assume (cut_i);
     // cut stays until nothing is in flight, or reset
     was_cut <= rst_ni && cut_i && !quiet && !hold_i;
@@ -137,9 +137,9 @@ module h2c_reads
         requested <= '0;
         given <= '0;
       end else begin
-        if (push && kind == H2C_MEMORY) accepted <= accepted + 6'(ar_i.len[3:0]) + 6'd1;
-        if (request) requested <= requested + req_beats[5:0];
-        if (dut.load && !dut.fill) given <= given + 6'd1;
+        if (push && kind == H2C_MEMORY) accepted <= accepted + 4'(ar_i.len[1:0]) + 4'd1;
+        if (request) requested <= requested + req_beats[3:0];
+        if (dut.load && !dut.fill) given <= given + 4'd1;
       end
     end
   end
@@ -151,7 +151,7 @@ module h2c_reads
   logic [1:0][17:0] entry;
   logic [1:0][3:0] lens;
   logic [1:0] is_mine;
-  logic [1:0][5:0] rest, mine, parts;
+  logic [1:0][3:0] rest, mine, parts;
   logic [1:0][63:0] whole;
   wire [1:0] many_whole = dut.u_whole.count_q;
   wire [1:0] many_mine = 2'(is_mine[0]) + 2'(is_mine[1]);
@@ -159,18 +159,18 @@ module h2c_reads
     for (int i = 0; i < 2; i++) begin
       entry[i] = dut.u_open.mem_q[1'(dut.u_open.rp_q + 1'(i))];
       lens[i] = entry[i][5:2];
-      rest[i] = 2'(i) < many ? 6'(lens[i]) + 6'd1 - (i == 0 ? 6'(dut.at_q[3:0]) : 6'd0) : 6'd0;
+      rest[i] = 2'(i) < many ? lens[i] + 4'd1 - (i == 0 ? dut.at_q[3:0] : 4'd0) : 4'd0;
       is_mine[i] = entry[i][1:0] == H2C_MEMORY && 2'(i) >= dut.stale_q && 2'(i) < many;
-      mine[i] = is_mine[i] ? rest[i] : 6'd0;
+      mine[i] = is_mine[i] ? rest[i] : 4'd0;
       whole[i] = dut.u_whole.mem_q[1'(dut.u_whole.rp_q + 1'(i))];
-      parts[i] = 2'(i) < many_whole ? whole[i][5:0] + 6'd1 - (i == 0 ? dut.done_q : 6'd0) : 6'd0;
+      parts[i] = 2'(i) < many_whole ? whole[i][3:0] + 4'd1 - (i == 0 ? dut.done_q[3:0] : 4'd0) : 4'd0;
     end
   end
   wire [17:0] at_entry = entry[at_place[0]];
   wire at_mine = at_inside && at_kind == H2C_MEMORY && at_place >= dut.stale_q;
-  wire [5:0] at_beats = 6'(at_ax.len[3:0]) + 6'd1;
-  wire [5:0] at_done = requested - at_first;  // beats of the read that were requested, if some
-  wire at_begun = 6'(at_first - given) <= 6'(requested - given) || at_place == '0;
+  wire [3:0] at_beats = at_ax.len[3:0] + 4'd1;
+  wire [3:0] at_done = requested - at_first;  // beats of the read that were requested, if some
+  wire at_begun = 4'(at_first - given) <= 4'(requested - given) || at_place == '0;
 
   always_comb begin
     if (init && rst_ni) begin
@@ -184,10 +184,10 @@ module h2c_reads
           {4'd0, req_line[2:0]} + req_beats <= 7'd8 && {req_line, 6'd0} < CARD && !cut_i);
       if (request && at_mine && at_begun && at_done < at_beats)
         assert (req_line[57:6] == at_ax.addr[63:12] &&
-            req_line[5:0] == at_ax.addr[11:6] + at_done && at_done + req_beats[5:0] <= at_beats);
+            req_line[5:0] == at_ax.addr[11:6] + 6'(at_done) && at_done + req_beats[3:0] <= at_beats);
       // each beat in its place, unchanged
       if (dut.load && !dut.fill && at_inside && at_place == '0)
-        assert (at_mine && given == at_first + 6'(dut.at_q[3:0]) && dut.beat_valid && dut.beat_ready);
+        assert (at_mine && given == at_first + dut.at_q[3:0] && dut.beat_valid && dut.beat_ready);
       if (was_load)
         assert (r_valid && some(r.data, r.resp) == (!was_fill ? was_beat : was_outside ? 7'd0
             : 7'(AXI_SLVERR)));
@@ -200,11 +200,11 @@ module h2c_reads
       assert (many <= 2'd2 && 2'(asked - heads) == many &&
           1'(dut.u_open.wp_q - dut.u_open.rp_q) == many[0]);
       assert (heads == answered + 2'(r_valid && r.last));
-      assert (dut.at_q <= 8'd11 && (many == '0 ? dut.at_q == '0 : dut.at_q <= 8'(lens[0])));
+      assert (dut.at_q <= 8'd3 && (many == '0 ? dut.at_q == '0 : dut.at_q <= 8'(lens[0])));
       if (r_valid) assert (r.last ? dut.at_q == '0 : dut.at_q == 8'(r_beat) + 8'd1 && many != '0);
       else assert (dut.at_q == 8'(r_beat));
-      for (int i = 0; i < 2; i++) if (2'(i) < many) assert (entry[i][9:2] <= 8'd11);
-      if (at_open) assert (2'(at - answered) < 2'(asked - answered) && at_ax.len <= 8'd11);
+      for (int i = 0; i < 2; i++) if (2'(i) < many) assert (entry[i][9:2] <= 8'd3);
+      if (at_open) assert (2'(at - answered) < 2'(asked - answered) && at_ax.len <= 8'd3);
       if (at_inside)
         assert (at_entry[17:10] == at_ax.id && at_entry[9:2] == at_ax.len &&
             at_entry[1:0] == at_kind);
@@ -214,14 +214,14 @@ module h2c_reads
       // beats of memory
       assert (dut.stale_q <= many && many_whole <= many_mine &&
           1'(dut.u_whole.wp_q - dut.u_whole.rp_q) == many_whole[0]);
-      assert (dut.inside_q == dut.u_reader.owed_q && dut.u_reader.owed_q <= 5'd16);
-      if (!was_cut) assert (6'(requested - given) == 6'(dut.u_reader.owed_q));
+      assert (dut.inside_q == dut.u_reader.owed_q && dut.u_reader.owed_q <= 5'd8);
+      if (!was_cut) assert (5'(4'(requested - given)) == dut.u_reader.owed_q);
       else assert (many_whole == '0 && dut.done_q == '0);
       if (!was_cut) assert (accepted == requested + parts[0] + parts[1]);
       if (!was_cut) assert (accepted == given + mine[0] + mine[1]);
       for (int i = 0; i < 2; i++)
         if (2'(i) < many_whole)
-          assert (whole[i][5:0] <= 6'd11 && {1'b0, whole[i][11:6]} + {1'b0, whole[i][5:0]} <= 7'd63 &&
+          assert (whole[i][5:0] <= 6'd3 && {1'b0, whole[i][11:6]} + {1'b0, whole[i][5:0]} <= 7'd63 &&
               {whole[i][63:6], 6'd0} < CARD);
       // bursts are those of the last reads
       if (many_whole == 2'd1)
@@ -231,21 +231,21 @@ module h2c_reads
       if (many_whole == '0) assert (dut.done_q == '0);
       else assert (dut.done_q <= whole[0][5:0]);
       if (at_mine && !was_cut) begin
-        assert (at_first == given + (at_place[0] ? mine[0] : 6'd0) -
-            (at_place[0] ? 6'd0 : 6'(dut.at_q[3:0])));
+        assert (at_first == given + (at_place[0] ? mine[0] : 4'd0) -
+            (at_place[0] ? 4'd0 : dut.at_q[3:0]));
         if (at_begun && at_done < at_beats)
           assert (many_whole != '0 && whole[0] == {at_ax.addr[63:6], at_ax.len[5:0]} &&
-              dut.done_q == at_done);
+              dut.done_q == 6'(at_done));
         if (!at_begun)
           assert (many_whole == 2'd2 && whole[1] == {at_ax.addr[63:6], at_ax.len[5:0]} &&
               at_first == requested + parts[0]);
-        if (at_begun) assert (at_done <= 6'd24);
+        if (at_begun) assert (at_done <= 4'd8);
       end
     end
-    cover (init && rst_ni && request && at_mine && at_place[0] && at_done == 6'd5);
-    cover (init && rst_ni && r_fire && r.last && at_open && answered == at && r_beat == 4'd11 &&
+    cover (init && rst_ni && request && at_mine && at_place[0] && at_done == 4'd1);
+    cover (init && rst_ni && r_fire && r.last && at_open && answered == at && r_beat == 4'd3 &&
         at_kind == H2C_MEMORY && was_beat == 7'd85 && !was_fill);
-    cover (init && rst_ni && cut_i && dut.u_reader.owed_q == 5'd9 && !hold_i);
+    cover (init && rst_ni && cut_i && dut.u_reader.owed_q == 5'd5 && !hold_i);
     cover (init && rst_ni && at_mine && dut.stale_q == 2'd1);
   end
 endmodule

@@ -10,5 +10,7 @@ module port_first
     input wire axi_rsp_t       mem_rsp_i
 );
   port_mux #(.First(1)) u_bench (.clk_i, .rst_ni, .set_req_i, .mem_rsp_i);
+  always_comb
+    cover (rst_ni && u_bench.mem_req.ar_valid && set_req_i == '1 && u_bench.mem_req.ar.id[7:6] == 2'd2);
 endmodule
 `default_nettype wire
