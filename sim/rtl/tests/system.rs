@@ -25,8 +25,9 @@ use shef_rtl::agent::Rng;
 use shef_rtl::memory::SparseMemory;
 use shef_rtl::system_sim::MAILBOX;
 use shef_rtl::{
-    Agent, AxiMemoryConfig, DesignSpec, HostBus, HostFault, HostMemory, KernelStraps, Library, Sim,
-    SystemSim, SystemSnapshot, build, build_once, counted, counts_coverage, repo_root, system_spec,
+    Agent, AxiDone, AxiMaster, AxiMemoryConfig, AxiOp, DesignSpec, HostBus, HostFault, HostMemory,
+    KernelStraps, Library, Sim, SystemSim, SystemSnapshot, build, build_once, counted,
+    counts_coverage, repo_root, system_spec,
 };
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
@@ -821,6 +822,57 @@ fn the_dma_engine_reaches_memory_alone() {
         s.krn_state(FRESH);
         assert_eq!(s.bytes(KRN_PUBKEY, 64), derive_key_pair(&[0x77; 32]).1.xy());
         assert_eq!(memory.borrow().violations(), &[] as &[String]);
+    });
+}
+
+/// The window to card memory reaches it with an active design; without one, or when the design ends,
+/// each access is answered all the same.
+#[test]
+fn the_window_to_card_memory_is_answered_in_every_state() {
+    at_each_pace(|| {
+        let accesses = |s: &mut System, window: &mut AxiMaster| {
+            for n in 0..16 {
+                window.push(AxiOp::Read { id: n, addr: 0x8_0000 + 0x40 * u64::from(n), beats: 12 });
+                window.write(0x10_0000 + 0x1000 * u64::from(n), &[n; 64 * 12]);
+            }
+            let mut done = Vec::new();
+            for _ in 0..20_000 {
+                s.sim.core.step_with(&mut [window]);
+                done.extend(window.pop());
+                if done.len() == 32 {
+                    break;
+                }
+            }
+            assert_eq!(done.len(), 32, "an access has no answer");
+            assert_eq!(window.violations(), &[] as &[String]);
+            done
+        };
+        let mut s = System::new();
+        let mut window = AxiMaster::new(s.sim.core.sim(), "h2c_", Some(3)).expect("master");
+        let refused = |d: &AxiDone| d.resp.iter().all(|resp| *resp == 2);
+        assert!(accesses(&mut s, &mut window).iter().all(refused));
+        s.load();
+        s.sim.core.memory_mut().write(0x8_0000, &[0x3c; 64 * 32]);
+        let done = accesses(&mut s, &mut window);
+        assert!(done.iter().all(AxiDone::okay));
+        assert!(done.iter().all(|d| d.data.iter().all(|byte| *byte == 0x3c)));
+        let mut there = [0; 64];
+        s.sim.core.memory().read(0x10_5000, &mut there);
+        assert_eq!(there, [5; 64]);
+        let mut ends = 0;
+        for left in (0..200).step_by(25) {
+            s.sim.core.attach(Box::new(Later { port: "cfg_active_i", value: 0, left }));
+            let done = accesses(&mut s, &mut window);
+            ends += usize::from(done.iter().any(AxiDone::okay) && !done.iter().all(AxiDone::okay));
+            // while it is being wiped, and when it is held
+            assert!(accesses(&mut s, &mut window).iter().all(refused));
+            let held = s.sim.core.run_until(200_000, 16, |core| core.sim().peek("obs_held") == 1);
+            assert!(held.is_some());
+            assert!(accesses(&mut s, &mut window).iter().all(refused));
+            s.load();
+            assert!(accesses(&mut s, &mut window).iter().all(AxiDone::okay));
+        }
+        assert!(ends > 0, "no design ended during the accesses");
     });
 }
 
