@@ -12,7 +12,7 @@ use shef_vfio::System;
 use crate::hdk::{Hdk, KNOWN};
 use crate::run::{self, Limits, Said};
 use crate::tools::{self, Tool};
-use crate::{CODES, CloudError, Step, adapter, card};
+use crate::{CODES, CloudError, Step, adapter, card, place};
 
 /// Memory of a build host in GiB.
 const MEMORY: u64 = 32;
@@ -193,6 +193,15 @@ fn build_host(
     });
     all.push(Finding::of("Vivado", vivado));
     all.push(Finding::of("memory", memory(scope.system)));
+    let swaps = place::swaps(&scope.system.text("/proc/swaps").unwrap_or_default());
+    all.push(if swaps.is_empty() {
+        Finding::ok("swap", "none: what is on tmpfs stays in memory")
+    } else {
+        let found = format!("{}: the secret of an image on tmpfs may reach it", swaps.join(", "));
+        Finding::new("swap", Verdict::Warning, found).next(
+            "`swapoff -a` for the time of the build, or mount a tmpfs with noswap (Linux 6.4)",
+        )
+    });
 }
 
 /// Memory of the machine.

@@ -51,6 +51,14 @@ pub fn private(dir: &Path) -> Result<(), CloudError> {
     Err(CloudError::NotPrivate { dir: dir.to_owned(), mode, user })
 }
 
+/// Disks to which a machine may move memory, tmpfs included, by its `/proc/swaps`. Compressed memory
+/// is none.
+#[must_use]
+pub fn swaps(list: &str) -> Vec<String> {
+    let names = list.lines().skip(1).filter_map(|line| line.split_whitespace().next());
+    names.filter(|name| !name.starts_with("/dev/zram")).map(str::to_owned).collect()
+}
+
 /// Makes a folder for this user only, below one that is in memory.
 ///
 /// # Errors
@@ -176,6 +184,13 @@ mod tests {
         Held::take(&at).unwrap();
         fs::set_permissions(&at, std::os::unix::fs::PermissionsExt::from_mode(0o750)).unwrap();
         assert_eq!(private(&at).unwrap_err().code(), "SHEF-CLD-016");
+    }
+
+    #[test]
+    fn a_disk_for_swapping_is_seen() {
+        let list = "Filename Type Size Used Priority\n/dev/zram0 partition 1 0 100\n/swapfile file 8 0 -2\n";
+        assert_eq!(swaps(list), ["/swapfile"]);
+        assert_eq!(swaps(""), [""; 0]);
     }
 
     #[test]

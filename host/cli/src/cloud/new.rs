@@ -123,6 +123,13 @@ pub fn run(output: &Output, args: &NewArgs) -> Result<Exit, CliError> {
         .map(Step::Change);
         return print::plan(output, &steps);
     }
+    let swaps = place::swaps(&std::fs::read_to_string("/proc/swaps").unwrap_or_default());
+    if !swaps.is_empty() {
+        let disks = swaps.join(", ");
+        output.warn(format!(
+            "memory may be swapped to {disks}, tmpfs too: `swapoff -a` until the build has ended"
+        ));
+    }
     let watching = Watching::new(output, "making the folder");
     let folder = Folder::begin(&args.dir)?;
     // An interrupt leaves no secret.
