@@ -1,5 +1,6 @@
 //! Commands that a message proposes, safe to paste.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 /// A path as one word of a shell command.
@@ -7,7 +8,16 @@ use std::path::Path;
 pub fn word(path: &Path) -> String {
     let text = path.display().to_string();
     // A name that begins with a dash would be read as an option.
-    let text = if text.starts_with('-') { format!("./{text}") } else { text };
+    quoted(if text.starts_with('-') { format!("./{text}") } else { text })
+}
+
+/// An argument as one word of a shell command.
+#[must_use]
+pub fn argument(argument: &OsStr) -> String {
+    quoted(argument.display().to_string())
+}
+
+fn quoted(text: String) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         text

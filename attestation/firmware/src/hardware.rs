@@ -189,10 +189,10 @@ impl<B: Bus> Platform for Hardware<B> {
             return EntropyQuality::Failed;
         }
         *out = crypto::sha256(&raw[..]);
-        if status() & regs::noise::STATUS_SEEDED != 0 {
-            EntropyQuality::Seeded
-        } else {
-            EntropyQuality::Tested
+        match status() & regs::noise::STATUS_SOURCE {
+            regs::noise::STATUS_SOURCE_MEASURED => EntropyQuality::Tested,
+            regs::noise::STATUS_SOURCE_UNMEASURED => EntropyQuality::Unmeasured,
+            _ => EntropyQuality::Seeded,
         }
     }
 

@@ -124,9 +124,16 @@ fn noise_that_is_healthy_to_the_end_gives_a_seed() {
     let raw: Vec<u8> = (1..=32_u32).flat_map(|n| (0x1234_5600 + n).to_le_bytes()).collect();
     assert_eq!((out, bus.words.get()), (sha256(&raw), 32));
     assert_eq!(bus.written(regs::sys::ALERT), [0; 0]);
-    // The shell reports that the noise comes from a seed.
-    let bus = Fake::with(&[(regs::noise::STATUS, TESTED | WORD | regs::noise::STATUS_SEEDED)]);
-    assert_eq!(drawn(&bus), (EntropyQuality::Seeded, false));
+    // What the shell states about the source; a value without a meaning is the worst one.
+    for (source, quality) in [
+        (regs::noise::STATUS_SOURCE_MEASURED, EntropyQuality::Tested),
+        (regs::noise::STATUS_SOURCE_SEEDED, EntropyQuality::Seeded),
+        (regs::noise::STATUS_SOURCE_UNMEASURED, EntropyQuality::Unmeasured),
+        (regs::noise::STATUS_SOURCE & !regs::noise::STATUS_SOURCE_SEEDED, EntropyQuality::Seeded),
+    ] {
+        let bus = Fake::with(&[(regs::noise::STATUS, TESTED | WORD | source)]);
+        assert_eq!(drawn(&bus), (quality, false), "{source:#x}");
+    }
 }
 
 #[test]

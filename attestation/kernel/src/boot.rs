@@ -171,6 +171,9 @@ pub struct Measurement<'a> {
 
 /// Fresh bytes for the attestation key of a device whose secret is part of an image: without them,
 /// all cards that run the image would share one key. Other kinds need no fresh bytes.
+///
+/// No image is known yet, so an unmeasured source is taken: evidence reports it, and the kernel makes
+/// no seed from it unless the image accepts it.
 fn fresh<P: BootPlatform>(
     platform: &mut P,
     kind: RootOfTrust,
@@ -181,7 +184,7 @@ fn fresh<P: BootPlatform>(
     let mut bytes = Zeroizing::new([0; 32]);
     let refused = |quality| BootError::Entropy { kind: kind.name(), quality };
     match platform.entropy(&mut bytes) {
-        EntropyQuality::Tested => Ok(Some(bytes)),
+        EntropyQuality::Tested | EntropyQuality::Unmeasured => Ok(Some(bytes)),
         EntropyQuality::Seeded => Err(refused("is seeded")),
         EntropyQuality::Failed => Err(refused("fails its test")),
     }

@@ -34,6 +34,12 @@ shef_proto::coded! {
             /// Kind of the device.
             kind: &'static str,
         } = "SHEF-KRN-012": "seeded randomness outside simulation", "A test's seed is allowed for simulated devices only.",
+        /// An unmeasured source, and an image that does not accept one.
+        #[error("the noise source was never measured, and the image does not have entropy = \"unmeasured\"")]
+        Unmeasured = "SHEF-KRN-015": "image does not accept an unmeasured noise source",
+            "The noise source passes its health tests, but its min-entropy was never measured on silicon, so the kernel makes no seed \
+             unless the image's vendor accepts that: `shef image build --entropy unmeasured` signs `entropy = \"unmeasured\"` into the \
+             image's header. Every verifier of the card needs the same line in its policy (SHEF-ATT-026).",
         /// The shell can access the fabric.
         #[error("the shell has a {what}")]
         Shell {

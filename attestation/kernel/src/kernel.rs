@@ -8,7 +8,8 @@ use shef_proto::close::{CloseRecord, LAST_LEN};
 use shef_proto::config::OnFault;
 use shef_proto::crypto;
 use shef_proto::evidence::{
-    self, Claims, Common, DebugState, Layer, RootOfTrust, ShieldClaims, ShieldState,
+    self, AcceptedEntropy, Claims, Common, DebugState, EntropySource, Layer, RootOfTrust,
+    ShieldClaims, ShieldState,
 };
 use shef_proto::hpke_suite::{PrivateKey, PublicKey, derive_key_pair};
 use shef_proto::image::{Header, ImageKey, Opener};
@@ -52,13 +53,14 @@ struct Loaded {
     vendor: [u8; 32],
     on_fault: OnFault,
     bypass: Vec<String>,
+    entropy: AcceptedEntropy,
     session: Option<Session>,
 }
 
 /// The session of the last seed handed over.
 struct Session {
     public: PublicKey,
-    seeded: bool,
+    entropy: EntropySource,
 }
 
 /// The Security Kernel.
@@ -198,12 +200,13 @@ impl<P: Platform> Kernel<P> {
         Ok(())
     }
 
-    fn entropy(&mut self) -> Result<(Zeroizing<[u8; 32]>, bool), KernelError> {
+    fn entropy(&mut self) -> Result<(Zeroizing<[u8; 32]>, EntropySource), KernelError> {
         let mut bytes = Zeroizing::new([0; 32]);
         match self.platform.entropy(&mut bytes) {
-            EntropyQuality::Tested => Ok((bytes, false)),
+            EntropyQuality::Tested => Ok((bytes, EntropySource::Tested)),
+            EntropyQuality::Unmeasured => Ok((bytes, EntropySource::Unmeasured)),
             EntropyQuality::Seeded if self.identity.root_of_trust == RootOfTrust::Simulated => {
-                Ok((bytes, true))
+                Ok((bytes, EntropySource::Seeded))
             }
             EntropyQuality::Seeded => {
                 Err(KernelError::Seeded { kind: self.identity.root_of_trust.name() })
@@ -231,7 +234,7 @@ impl<P: Platform> Kernel<P> {
         nonce: Vec<u8>,
         audience: String,
         key: PublicKey,
-        seeded: bool,
+        entropy: EntropySource,
     ) -> Result<Common, KernelError> {
         let shell_digest = self.shell()?.digest;
         let debug = self.platform.debug_state().min(self.identity.debug_at_boot);
@@ -246,7 +249,7 @@ impl<P: Platform> Kernel<P> {
             kernel_digest: id.kernel_digest,
             kernel_svn: id.kernel_svn,
             shell_digest,
-            seeded,
+            entropy,
             key,
         })
     }
@@ -258,10 +261,10 @@ impl<P: Platform> Kernel<P> {
 
     fn kernel_evidence(&mut self, nonce: Vec<u8>, audience: String) -> Result<Answer, KernelError> {
         self.pending = None;
-        let (ikm, seeded) = self.entropy()?;
+        let (ikm, entropy) = self.entropy()?;
         let (key, public) = derive_key_pair(&ikm[..]);
         drop(ikm);
-        let common = self.common(nonce.clone(), audience, public, seeded)?;
+        let common = self.common(nonce.clone(), audience, public, entropy)?;
         let bytes = self.sign(&Claims { common, shield: None });
         self.pending =
             Some(Box::new(Pending { key, evidence_digest: evidence::digest(&bytes), nonce }));
@@ -383,6 +386,7 @@ impl<P: Platform> Kernel<P> {
             vendor,
             on_fault: description.config.on_fault(),
             bypass: description.config.bypass_regions().map(|region| region.name.clone()).collect(),
+            entropy: description.entropy,
             session: None,
         });
         Ok(Answer::Loaded { image_digest, config_digest })
@@ -501,7 +505,7 @@ impl<P: Platform> Kernel<P> {
         let Some(loaded) = &self.loaded else {
             return Err(KernelError::State { what: "no image is loaded" });
         };
-        let image_digest = loaded.image_digest;
+        let (image_digest, accepted) = (loaded.image_digest, loaded.entropy);
         match self.state()? {
             krn::STATUS_STATE_CLOSED | krn::STATUS_STATE_EMPTY => {
                 self.wait_ended()?;
@@ -523,7 +527,10 @@ impl<P: Platform> Kernel<P> {
         if let Some(loaded) = &mut self.loaded {
             loaded.session = None;
         }
-        let (fresh, seeded) = self.entropy()?;
+        let (fresh, entropy) = self.entropy()?;
+        if entropy == EntropySource::Unmeasured && accepted != AcceptedEntropy::Unmeasured {
+            return Err(KernelError::Unmeasured);
+        }
         let prk = crypto::extract(&fresh[..], &[&self.identity.cdi[..]]);
         let seed = crypto::expand::<32>(&prk, &[b"shef-seed/1", &image_digest]);
         drop(prk);
@@ -548,7 +555,7 @@ impl<P: Platform> Kernel<P> {
             }
         }
         if let Some(loaded) = &mut self.loaded {
-            loaded.session = Some(Session { public, seeded });
+            loaded.session = Some(Session { public, entropy });
         }
         Ok(())
     }
@@ -622,7 +629,7 @@ impl<P: Platform> Kernel<P> {
         if !matches!(state, ShieldState::Closed(_)) && shown != session.public.xy() {
             return Err(KernelError::ShieldKey);
         }
-        let (public, seeded) = (session.public, session.seeded);
+        let (public, entropy) = (session.public, session.entropy);
         let shield = ShieldClaims {
             image_digest: loaded.image_digest,
             config_digest: loaded.config_digest,
@@ -634,7 +641,7 @@ impl<P: Platform> Kernel<P> {
             bypass: loaded.bypass.clone(),
             state,
         };
-        let common = self.common(nonce, audience, public, seeded)?;
+        let common = self.common(nonce, audience, public, entropy)?;
         Ok(Answer::Evidence(self.sign(&Claims { common, shield: Some(shield) })))
     }
 

@@ -25,8 +25,11 @@ impl PlatformError {
 /// The source of random bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntropyQuality {
-    /// A source that currently passes its health test.
+    /// A source that currently passes its health test, with a measured min-entropy.
     Tested,
+    /// A source that currently passes its health test, which assumes a min-entropy that was never
+    /// measured. It is reported in evidence, and gives a seed only to an image that accepts it.
+    Unmeasured,
     /// A test seed: reproducible, for simulated devices only, and reported in evidence.
     Seeded,
     /// No source, or its health test fails: the bytes must not be used.

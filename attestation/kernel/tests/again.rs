@@ -3,8 +3,11 @@
 
 use shef_fixtures::world::*;
 use shef_kernel::EntropyQuality;
-use shef_proto::evidence::{DebugState, Evidence, Layer, RootOfTrust};
+use shef_proto::evidence::{
+    AcceptedEntropy, DebugState, EntropySource, Evidence, Layer, RootOfTrust,
+};
 use shef_proto::hpke_suite::derive_key_pair;
+use shef_proto::image::Description;
 use shef_proto::load::first_epochs;
 use shef_proto::mailbox::{Answer, MailboxError, Request, load_requests};
 
@@ -129,36 +132,45 @@ fn debug_ends_every_request_that_needs_a_key() {
 
 #[test]
 fn seeded_randomness_shows_in_every_piece_of_evidence() {
-    for quality in [EntropyQuality::Seeded, EntropyQuality::Tested] {
+    let unmeasured = Description { entropy: AcceptedEntropy::Unmeasured, ..description(3) };
+    for (quality, source) in [
+        (EntropyQuality::Seeded, EntropySource::Seeded),
+        (EntropyQuality::Unmeasured, EntropySource::Unmeasured),
+        (EntropyQuality::Tested, EntropySource::Tested),
+    ] {
         let change = |platform: &mut FakePlatform| platform.quality = quality;
-        let mut world = World::with(
-            RootOfTrust::Simulated,
-            DebugState::DisabledSinceBoot,
-            &description(3),
-            change,
-        );
+        let mut world =
+            World::with(RootOfTrust::Simulated, DebugState::DisabledSinceBoot, &unmeasured, change);
         world.policy.allow_seeded = true;
+        world.policy.entropy = AcceptedEntropy::Unmeasured;
         let key_box = world.key_box(3);
         world.load(&key_box).unwrap();
         for layer in [Layer::Kernel, Layer::Shield] {
             let nonce = world.nonce();
             let evidence = world.evidence(layer, &nonce).unwrap();
-            let seeded = Evidence::parse(&evidence).unwrap().unverified_claims().common.seeded;
-            assert_eq!(seeded, quality == EntropyQuality::Seeded, "{layer:?}");
+            let found = Evidence::parse(&evidence).unwrap().unverified_claims().common.entropy;
+            assert_eq!(found, source, "{layer:?}");
         }
     }
-    // Evidence reports the seed of the session, whatever the source's later quality is.
-    let change = |platform: &mut FakePlatform| platform.quality = EntropyQuality::Seeded;
-    let mut world =
-        World::with(RootOfTrust::Simulated, DebugState::DisabledSinceBoot, &description(3), change);
-    world.policy.allow_seeded = true;
-    let key_box = world.key_box(3);
-    world.load(&key_box).unwrap();
-    world.call(&Request::NewSession).unwrap();
-    world.kernel.platform_mut().quality = EntropyQuality::Tested;
-    let nonce = world.nonce();
-    let evidence = world.evidence(Layer::Shield, &nonce).unwrap();
-    assert!(Evidence::parse(&evidence).unwrap().unverified_claims().common.seeded);
+    // Evidence reports the source of the session's seed, whatever the source's later quality is.
+    for (quality, source) in [
+        (EntropyQuality::Seeded, EntropySource::Seeded),
+        (EntropyQuality::Unmeasured, EntropySource::Unmeasured),
+    ] {
+        let change = |platform: &mut FakePlatform| platform.quality = quality;
+        let mut world =
+            World::with(RootOfTrust::Simulated, DebugState::DisabledSinceBoot, &unmeasured, change);
+        world.policy.allow_seeded = true;
+        world.policy.entropy = AcceptedEntropy::Unmeasured;
+        let key_box = world.key_box(3);
+        world.load(&key_box).unwrap();
+        world.call(&Request::NewSession).unwrap();
+        world.kernel.platform_mut().quality = EntropyQuality::Tested;
+        let nonce = world.nonce();
+        let evidence = world.evidence(Layer::Shield, &nonce).unwrap();
+        let found = Evidence::parse(&evidence).unwrap().unverified_claims().common.entropy;
+        assert_eq!(found, source);
+    }
 }
 
 // ---- erased state ----

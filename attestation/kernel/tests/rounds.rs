@@ -5,8 +5,11 @@ use shef_kernel::{
     BootError, EntropyQuality, Kernel, KernelImage, Measurement, boot, device_id_key, identify,
 };
 use shef_proto::cert::Certificate;
-use shef_proto::evidence::{DebugState, Evidence, Layer, RootOfTrust, ShieldState};
+use shef_proto::evidence::{
+    AcceptedEntropy, DebugState, Evidence, Layer, RootOfTrust, ShieldState,
+};
 use shef_proto::hpke_suite::derive_key_pair;
+use shef_proto::image::Description;
 use shef_proto::load::first_epochs;
 use shef_proto::mailbox::{Answer, KernelState, MAX_MESSAGE, Request};
 use shef_proto::release::{KeyBox, ReleaseInfo};
@@ -163,6 +166,84 @@ fn no_seed_without_tested_entropy() {
     assert_eq!(world.code(&request), "SHEF-KRN-012");
 }
 
+/// The image `accepted` names, and a card whose noise source was never measured.
+fn unmeasured(kind: RootOfTrust, accepted: AcceptedEntropy) -> World {
+    let description = Description { entropy: accepted, ..description(3) };
+    World::with(kind, DebugState::DisabledSinceBoot, &description, |platform| {
+        platform.quality = EntropyQuality::Unmeasured;
+    })
+}
+
+/// Codes of the failed checks.
+fn failures(world: &World, layer: Layer, evidence: &[u8], nonce: &[u8]) -> Vec<&'static str> {
+    let appraisal = world.appraise(layer, evidence, nonce).appraisal;
+    appraisal.checks.iter().filter(|check| !check.passed).map(|check| check.code).collect()
+}
+
+#[test]
+fn an_unmeasured_source_gives_a_seed_only_to_an_image_that_accepts_it() {
+    for kind in [RootOfTrust::Provider, RootOfTrust::ShefBoot] {
+        for accepted in [AcceptedEntropy::Tested, AcceptedEntropy::Unmeasured] {
+            let mut world = unmeasured(kind, accepted);
+            world.policy.entropy = AcceptedEntropy::Unmeasured;
+            let key_box = world.key_box(3);
+            world.load(&key_box).unwrap();
+            let shield = Request::ShieldEvidence { nonce: vec![1; 48], audience: AUDIENCE.into() };
+            if accepted == AcceptedEntropy::Unmeasured {
+                world.verified_shield();
+                assert_eq!(world.shield().seeds_taken.len(), 1);
+                continue;
+            }
+            for request in [Request::NewSession, shield] {
+                let error = world.call(&request).unwrap_err();
+                assert_eq!(error.kernel_code(), Some("SHEF-KRN-015"));
+                assert!(error.to_string().contains("entropy = \"unmeasured\""), "{error}");
+                assert_eq!((world.shield().state, world.shield().seeds_taken.len()), (1, 0));
+            }
+            // The same image in a card with a measured source.
+            world.kernel.platform_mut().quality = EntropyQuality::Tested;
+            world.verified_shield();
+        }
+    }
+}
+
+#[test]
+fn an_image_that_accepts_an_unmeasured_source_accepts_no_worse_one() {
+    let mut world = unmeasured(RootOfTrust::ShefBoot, AcceptedEntropy::Unmeasured);
+    world.policy.entropy = AcceptedEntropy::Unmeasured;
+    let key_box = world.key_box(3);
+    world.load(&key_box).unwrap();
+    for (quality, code) in
+        [(EntropyQuality::Seeded, "SHEF-KRN-012"), (EntropyQuality::Failed, "SHEF-KRN-011")]
+    {
+        world.kernel.platform_mut().quality = quality;
+        assert_eq!(world.code(&Request::NewSession), code);
+        assert!(world.shield().seeds_taken.is_empty());
+    }
+}
+
+#[test]
+fn an_unmeasured_source_shows_in_evidence_and_a_policy_must_name_it() {
+    let mut world = unmeasured(RootOfTrust::Provider, AcceptedEntropy::Unmeasured);
+    for layer in [Layer::Kernel, Layer::Shield] {
+        let nonce = world.nonce();
+        world.policy.entropy = AcceptedEntropy::Unmeasured;
+        let evidence = world.evidence(layer, &nonce).unwrap();
+        let accepted = world.appraise(layer, &evidence, &nonce).appraisal;
+        assert!(accepted.accepted(), "{layer:?}");
+        assert!(accepted.warnings.iter().any(|text| text.contains("never measured")), "{layer:?}");
+        world.policy.entropy = AcceptedEntropy::Tested;
+        world.policy.allow_seeded = true;
+        assert_eq!(failures(&world, layer, &evidence, &nonce), ["SHEF-ATT-026"], "{layer:?}");
+        world.policy.allow_seeded = false;
+        world.policy.entropy = AcceptedEntropy::Unmeasured;
+        if layer == Layer::Kernel {
+            let key_box = world.key_box(3);
+            world.load(&key_box).unwrap();
+        }
+    }
+}
+
 #[test]
 fn a_seed_shows_in_simulated_evidence() {
     let change = |platform: &mut FakePlatform| platform.quality = EntropyQuality::Seeded;
@@ -210,6 +291,12 @@ fn cards_of_one_image_share_the_ueid_and_not_the_attestation_key() {
         world.load(&key_box).unwrap();
         verified.push((world.verified_shield(), certificates(&mut world.kernel)));
     }
+    // An unmeasured source enters the key in the same way.
+    let [one, two] = [1, 2].map(|seed| {
+        let mut kernel = device_with(kind, seed, EntropyQuality::Unmeasured).unwrap();
+        *certificates(&mut kernel)[0].key()
+    });
+    assert_ne!(one, two);
     let [(first, [ak, id]), (second, [other_ak, other_id])] = verified.try_into().unwrap();
     assert_eq!((id.der(), first.claims().ueid), (other_id.der(), second.claims().ueid));
     assert_ne!(ak.key(), other_ak.key());
@@ -259,10 +346,7 @@ fn evidence_of_a_providers_device_needs_its_anchor_and_its_policy() {
         World::with(RootOfTrust::Provider, DebugState::DisabledSinceBoot, &description(3), |_| {});
     let nonce = world.nonce();
     let evidence = world.evidence(Layer::Kernel, &nonce).unwrap();
-    let codes = |world: &World| -> Vec<&str> {
-        let appraisal = world.appraise(Layer::Kernel, &evidence, &nonce).appraisal;
-        appraisal.checks.iter().filter(|check| !check.passed).map(|check| check.code).collect()
-    };
+    let codes = |world: &World| failures(world, Layer::Kernel, &evidence, &nonce);
     assert_eq!(codes(&world), [""; 0]);
     for kind in RootOfTrust::ALL.into_iter().filter(|kind| *kind != RootOfTrust::Provider) {
         world.anchors = vec![world.manufacturer.anchor(kind, false)];

@@ -8,7 +8,7 @@ use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::cbor::{self, CborError, Fields, Limits, Value};
+use crate::cbor::{self, CborError, Fields, Item, Limits, Value};
 use crate::cert::UEID_LEN;
 use crate::config::OnFault;
 use crate::cose::{self, ContentType, CoseError, Form, Sign1, SigningKey};
@@ -31,6 +31,8 @@ pub const AUDIENCE_MAX: usize = 256;
 pub const MAX_EVIDENCE: usize = 6 * 1024;
 /// Maximum length of a name (target, accelerator) in bytes.
 pub const NAME_MAX: usize = 32;
+/// Name of a source whose min-entropy was never measured.
+pub(crate) const UNMEASURED: &str = "unmeasured";
 
 /// Form of the signed message: tags 61(18(..)), content format 263, no external data, as other
 /// verifiers expect.
@@ -56,7 +58,7 @@ mod claim {
     pub const KERNEL_DIGEST: i64 = -75_002;
     pub const KERNEL_SVN: i64 = -75_003;
     pub const SHELL_DIGEST: i64 = -75_004;
-    pub const SEEDED: i64 = -75_005;
+    pub const ENTROPY: i64 = -75_005;
     // Private claims of the Shield's profile.
     pub const IMAGE_DIGEST: i64 = -75_010;
     pub const CONFIG_DIGEST: i64 = -75_011;
@@ -171,6 +173,78 @@ impl RootOfTrust {
     }
 }
 
+/// Source of the random bytes behind a device's keys, from strongest to weakest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum EntropySource {
+    /// Passes its health tests, and its min-entropy was measured.
+    Tested,
+    /// Passes its health tests, which assume a min-entropy that was never measured.
+    Unmeasured,
+    /// A test seed: anyone who knows it can compute the keys.
+    Seeded,
+}
+
+impl EntropySource {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Tested, Self::Unmeasured, Self::Seeded];
+
+    /// Name in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tested => "tested",
+            Self::Unmeasured => UNMEASURED,
+            Self::Seeded => "seeded",
+        }
+    }
+
+    /// The claim: a test seed or not, and the exception by name.
+    fn claim(self) -> Value {
+        match self {
+            Self::Tested => false.into(),
+            Self::Unmeasured => UNMEASURED.into(),
+            Self::Seeded => true.into(),
+        }
+    }
+
+    fn from_claim(claim: &Item<'_>) -> Option<Self> {
+        match claim {
+            Value::Bool(false) => Some(Self::Tested),
+            Value::Bool(true) => Some(Self::Seeded),
+            Value::Text(UNMEASURED) => Some(Self::Unmeasured),
+            _ => None,
+        }
+    }
+}
+
+/// The weakest source of random bytes that a vendor or a relying party accepts. A test seed is not
+/// one of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum AcceptedEntropy {
+    /// [`EntropySource::Tested`].
+    #[default]
+    Tested,
+    /// [`EntropySource::Unmeasured`] too.
+    Unmeasured,
+}
+
+impl AcceptedEntropy {
+    /// Name in images and policies.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tested => "tested",
+            Self::Unmeasured => UNMEASURED,
+        }
+    }
+
+    /// The value with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Tested, Self::Unmeasured].into_iter().find(|accepted| accepted.name() == name)
+    }
+}
+
 /// `dbgstat` of RFC 9711 section 4.2.9.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
@@ -280,8 +354,8 @@ pub struct Common {
     pub kernel_svn: u64,
     /// Measurement of the shell.
     pub shell_digest: [u8; 32],
-    /// True if randomness came from a test seed.
-    pub seeded: bool,
+    /// Source of the randomness.
+    pub entropy: EntropySource,
     /// The key that the layer vouches for: the kernel's KEM key, or the Shield's key.
     pub key: PublicKey,
 }
@@ -342,7 +416,7 @@ impl Claims {
             (claim::KERNEL_DIGEST, (&c.kernel_digest).into()),
             (claim::KERNEL_SVN, c.kernel_svn.into()),
             (claim::SHELL_DIGEST, (&c.shell_digest).into()),
-            (claim::SEEDED, c.seeded.into()),
+            (claim::ENTROPY, c.entropy.claim()),
         ];
         if let Some(s) = &self.shield {
             map.extend([
@@ -394,6 +468,9 @@ impl Claims {
         let kind = f.text(claim::ROOT_OF_TRUST, 1..=NAME_MAX)?;
         let root_of_trust = RootOfTrust::from_name(kind)
             .ok_or_else(|| f.bad(claim::ROOT_OF_TRUST, "a kind of root of trust"))?;
+        let entropy = EntropySource::from_claim(&f.take(claim::ENTROPY)?).ok_or_else(|| {
+            f.bad(claim::ENTROPY, "a source of entropy: false, true or \"unmeasured\"")
+        })?;
         let common = Common {
             audience: f.text(claim::AUD, 1..=AUDIENCE_MAX)?.into(),
             nonce: f.bytes(claim::NONCE, NONCE_MIN..=NONCE_MAX)?.into(),
@@ -404,7 +481,7 @@ impl Claims {
             kernel_digest: f.array(claim::KERNEL_DIGEST)?,
             kernel_svn: f.uint(claim::KERNEL_SVN, u64::MAX)?,
             shell_digest: f.array(claim::SHELL_DIGEST)?,
-            seeded: f.bool(claim::SEEDED)?,
+            entropy,
             key,
         };
         let shield = match layer {
@@ -558,7 +635,8 @@ impl Evidence {
             ("kernel_digest", hex(&c.kernel_digest)),
             ("kernel_svn", c.kernel_svn.to_string()),
             ("shell_digest", hex(&c.shell_digest)),
-            ("seeded", c.seeded.to_string()),
+            ("seeded", (c.entropy == EntropySource::Seeded).to_string()),
+            ("entropy", c.entropy.name().to_string()),
             ("key", hex(c.key.as_bytes())),
         ];
         if let Some(s) = &self.claims.shield {

@@ -15,7 +15,7 @@ use crate::config::{Config, ConfigError};
 use crate::cose::{self, ContentType, CoseError, Form, Sign1, SigningKey};
 use crate::crypto::{self, ACTIVE, Active, Crypto};
 use crate::entropy::Entropy;
-use crate::evidence::NAME_MAX;
+use crate::evidence::{AcceptedEntropy, NAME_MAX, UNMEASURED};
 use crate::hpke_suite::{PublicKey, SUITE};
 
 /// First bytes of a container.
@@ -190,6 +190,8 @@ pub struct Description {
     pub design_digest: [u8; 32],
     /// Plaintext bytes of a chunk, 1 to [`MAX_CHUNK`].
     pub chunk_size: usize,
+    /// The weakest noise source from which the kernel may make a seed for this image's Shield.
+    pub entropy: AcceptedEntropy,
 }
 
 /// A parsed header. Its signature is unverified until [`Header::open`] or [`Header::verify`].
@@ -236,6 +238,11 @@ impl Header {
             config: Config::from_cbor(f.bytes(6, 1..=MAX_HEADER)?)?,
             design_digest: f.array(7)?,
             chunk_size: f.uint(9, MAX_CHUNK as u64)? as usize,
+            entropy: match f.optional(12) {
+                None => AcceptedEntropy::Tested,
+                Some(Value::Text(UNMEASURED)) => AcceptedEntropy::Unmeasured,
+                Some(_) => return Err(f.bad(12, "\"unmeasured\", or absent").into()),
+            },
         };
         let container = f.array(8)?;
         let total =
@@ -433,7 +440,7 @@ impl Container {
             plaintext.chunks(description.chunk_size).enumerate().map(seal).collect();
         let digests =
             chunks.iter().map(|chunk| Value::Bytes(crypto::sha256(chunk).to_vec())).collect();
-        let payload = Value::map(vec![
+        let mut payload = vec![
             (1, u64::from(SUITE).into()),
             (2, description.target.as_str().into()),
             (3, description.accelerator.as_str().into()),
@@ -445,8 +452,11 @@ impl Container {
             (9, (description.chunk_size as u64).into()),
             (10, (plaintext.len() as u64).into()),
             (11, Value::Array(digests)),
-        ]);
-        let bytes = cose::sign(&FORM, vendor, &payload.encode(), &[]);
+        ];
+        if description.entropy == AcceptedEntropy::Unmeasured {
+            payload.push((12, description.entropy.name().into()));
+        }
+        let bytes = cose::sign(&FORM, vendor, &Value::map(payload).encode(), &[]);
         if bytes.len() > MAX_HEADER {
             return build(
                 "plaintext",

@@ -8,7 +8,7 @@ use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_proto::cose::{self, SigningKey};
 use shef_proto::crypto;
 use shef_proto::entropy::SeededEntropy;
-use shef_proto::evidence::{self, Evidence, Layer};
+use shef_proto::evidence::{self, AcceptedEntropy, Evidence, Layer};
 use shef_proto::hpke_suite::{PublicKey, derive_key_pair};
 use shef_proto::image::{Container, Description, Header, ImageKey, Opener};
 use shef_proto::mailbox::{Answer, KernelState, Request, Status, load_requests};
@@ -153,6 +153,7 @@ fn description(chunk_size: usize) -> Description {
         config: config(),
         design_digest: [7; 32],
         chunk_size,
+        entropy: AcceptedEntropy::Tested,
     }
 }
 
@@ -301,6 +302,44 @@ fn chunks_do_not_move_under_the_key() {
     assert_eq!(forge(&[a, b, c, c], 256), Err("SHEF-PRO-042"), "longer: the mark comes too early");
 }
 
+/// A vendor that accepts a measured source alone signs what older kernels read; any other name is
+/// refused.
+#[test]
+fn a_header_names_an_unmeasured_source_or_none() {
+    let built = |entropy| {
+        let key = ImageKey::from_bytes(&KEY);
+        let description = Description { entropy, ..description(64) };
+        Container::build(&description, &[0x33; 192], &key, &vendor(), &mut self::entropy()).unwrap()
+    };
+    for (accepted, named) in [(AcceptedEntropy::Tested, false), (AcceptedEntropy::Unmeasured, true)]
+    {
+        let built = built(accepted);
+        let read = Container::parse(&built.to_bytes()).unwrap();
+        assert_eq!(read.header().description().entropy, accepted);
+        let Value::Tag(_, inner) =
+            cbor::parse(built.header().bytes(), &Limits::bytes(65536)).unwrap()
+        else {
+            panic!()
+        };
+        let Value::Array(parts) = *inner else { panic!() };
+        let Value::Bytes(claims) = &parts[2] else { panic!() };
+        let Value::Map(fields) = cbor::parse(claims, &Limits::bytes(65536)).unwrap() else {
+            panic!()
+        };
+        let own: Vec<_> = fields.iter().filter(|(key, _)| *key == Value::int(12)).collect();
+        let expected = (Value::int(12), Value::Text("unmeasured".into()));
+        assert_eq!(own, if named { vec![&expected] } else { vec![] });
+        for other in ["tested", "seeded", "Unmeasured", ""].map(|name| Value::Text(name.into())) {
+            let mut fields = fields.clone();
+            fields.retain(|(key, _)| *key != Value::int(12));
+            fields.push((Value::int(12), other));
+            let payload = Value::Map(fields).encode();
+            let header = cose::sign(&shef_proto::image::FORM, &vendor(), &payload, &[]);
+            assert_eq!(Header::parse(&header).unwrap_err().code(), "SHEF-PRO-006");
+        }
+    }
+}
+
 #[test]
 fn image_headers_are_strict() {
     let built = container(64, &[0x33; 192]);
@@ -331,7 +370,7 @@ fn image_headers_are_strict() {
         changed.push((Value::int(key), value));
         parse(changed)
     };
-    assert_eq!(with(12, Value::Null), Err("SHEF-PRO-007"));
+    assert_eq!(with(13, Value::Null), Err("SHEF-PRO-007"));
     assert_eq!(with(1, Value::Uint(2)), Err("SHEF-PRO-031"));
     assert_eq!(with(2, "a".repeat(33).as_str().into()), Err("SHEF-PRO-006"));
     assert_eq!(with(2, "".into()), Err("SHEF-PRO-006"));

@@ -68,7 +68,7 @@ pub mod ctl {
     /// The shell around the core: 1 simulation, 2 AWS F2, 3 Vitis (parameter of the shell, so the
     /// reset value is the shell's) (r).
     pub const SHELL: u32 = 0x8;
-    /// Clock the core is meant for, in kHz (r).
+    /// Clock of the core in kHz, as the shell gives it (r).
     pub const CLOCK_KHZ: u32 = 0xc;
     /// Shape of the configured Shield (from shield.toml) (r).
     pub const SHAPE: u32 = 0x10;

@@ -7,7 +7,8 @@ use sha2::{Digest, Sha256};
 use shef_proto::cert::{self, CertError, Certificate, Chain};
 use shef_proto::cose::{CoseError, VerifyFn};
 use shef_proto::evidence::{
-    Claims, DebugState, Evidence, EvidenceError, Layer, RootOfTrust, ShieldClaims,
+    AcceptedEntropy, Claims, DebugState, EntropySource, Evidence, EvidenceError, Layer,
+    RootOfTrust, ShieldClaims,
 };
 use shef_proto::hpke_suite::PublicKey;
 use subtle::ConstantTimeEq;
@@ -256,8 +257,12 @@ pub fn appraise(request: &AppraisalRequest<'_>) -> Outcome {
             ),
             (!c.debug.is_safe(), "the device is in debug mode: it protects nothing"),
             (
-                c.seeded,
+                c.entropy == EntropySource::Seeded,
                 "the device draws from a test's seed: its keys are known to whoever knows the seed",
+            ),
+            (
+                c.entropy == EntropySource::Unmeasured,
+                "the min-entropy of the device's noise source was never measured: its keys may be predictable",
             ),
         ] {
             if applies {
@@ -688,12 +693,21 @@ impl<'a> Run<'a> {
             expected,
             c.debug.name(),
         );
+        let seeded = c.entropy == EntropySource::Seeded;
         let expected = if policy.allow_seeded { "any, a seed is accepted" } else { "false" };
         self.check(
             CheckId::Seeded,
-            policy.allow_seeded || !c.seeded,
+            policy.allow_seeded || !seeded,
             expected,
-            if c.seeded { "true" } else { "false" },
+            if seeded { "true" } else { "false" },
+        );
+        let accepted = policy.entropy == AcceptedEntropy::Unmeasured;
+        let expected = if accepted { "any, unmeasured is accepted" } else { "not unmeasured" };
+        self.check(
+            CheckId::Entropy,
+            accepted || c.entropy != EntropySource::Unmeasured,
+            expected,
+            c.entropy.name(),
         );
         if policy.targets.is_empty() {
             self.check(CheckId::Target, true, "any", c.target.clone());

@@ -1,7 +1,7 @@
 //! AR4SI trustworthiness claims (draft-ietf-rats-ar4si) in attestation results.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use shef_proto::evidence::{Claims, Layer, RootOfTrust};
+use shef_proto::evidence::{Claims, EntropySource, Layer, RootOfTrust};
 
 use crate::checks::{Check, CheckId};
 
@@ -20,8 +20,8 @@ pub enum Status {
     None = 0,
     /// Every check passed.
     Affirming = 2,
-    /// Every check passed, with an exception in the policy: simulated, debug, seeded, or an
-    /// unprotected region.
+    /// Every check passed, with an exception in the policy: simulated, debug, seeded, unmeasured
+    /// noise, or an unprotected region.
     Warning = 32,
     /// At least one check failed.
     Contraindicated = 96,
@@ -128,7 +128,7 @@ fn meaning(id: CheckId) -> (Option<usize>, i8) {
         C::Kernel | C::Shell | C::Image | C::Design => (Some(EXECUTABLES), 33),
         C::ImageSvn => (Some(EXECUTABLES), 32),
         C::ImageSigner => (Some(EXECUTABLES), 96),
-        C::DebugConsistent | C::Debug | C::Seeded | C::Config | C::Rego => {
+        C::DebugConsistent | C::Debug | C::Seeded | C::Entropy | C::Config | C::Rego => {
             (Some(CONFIGURATION), 96)
         }
         C::OnFault | C::State => (Some(CONFIGURATION), 32),
@@ -152,7 +152,7 @@ pub(crate) fn derive(
         if c.root_of_trust == RootOfTrust::Simulated {
             vector.worse(HARDWARE, 32);
         }
-        if c.seeded || !c.debug.is_safe() {
+        if c.entropy != EntropySource::Tested || !c.debug.is_safe() {
             vector.worse(CONFIGURATION, 32);
         }
         if claims.shield.as_ref().is_some_and(|shield| !shield.bypass.is_empty()) {

@@ -107,6 +107,9 @@ checks! {
     /// Nothing in the evidence is revoked.
     Revocation = ("SHEF-ATT-025", "revocation", "revoked, or the revocation list is missing or out of date",
         "A certificate, authority, device, kernel, shell, image or signer is on the revocation list; or the policy demands a list and there is none that is valid now."),
+    /// The noise source was measured, or the policy accepts one that was not.
+    Entropy = ("SHEF-ATT-026", "entropy", "min-entropy of the noise source was never measured",
+        "The device's noise source passes its health tests, but nobody measured its min-entropy on silicon, so its keys may be predictable. A policy accepts that with `entropy = \"unmeasured\"`."),
     /// A known kernel.
     Kernel = ("SHEF-ATT-030", "kernel", "unknown kernel",
         "No reference value has this kernel digest and security version. Reference values come from whoever built the kernel."),
@@ -175,6 +178,7 @@ impl CheckId {
             RootOfTrust,
             Debug,
             Seeded,
+            Entropy,
             Target,
             Device,
             Revocation,

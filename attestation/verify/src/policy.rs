@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
 use shef_proto::config::OnFault;
-use shef_proto::evidence::RootOfTrust;
+use shef_proto::evidence::{AcceptedEntropy, RootOfTrust};
 
 use crate::files::{PolicyError, policy_id};
 use crate::name;
@@ -44,6 +44,14 @@ impl Name for State {
     const WHAT: &'static str = "a state: fresh, keyed or closed";
     fn read(text: &str) -> Option<String> {
         known(text, ["fresh", "keyed", "closed"].contains(&text))
+    }
+}
+
+struct Noise;
+impl Name for Noise {
+    const WHAT: &'static str = "a noise source: tested or unmeasured";
+    fn read(text: &str) -> Option<String> {
+        known(text, AcceptedEntropy::from_name(text).is_some())
     }
 }
 
@@ -120,6 +128,10 @@ pub struct Policy {
     /// Accept devices that draw from a test's seed. They protect nothing.
     #[serde(default)]
     pub allow_seeded: bool,
+    /// The weakest noise source that is accepted: `tested`, or `unmeasured` for one whose min-entropy
+    /// was never measured too.
+    #[serde(default, with = "entropy", skip_serializing_if = "is_tested")]
+    pub entropy: AcceptedEntropy,
     /// Minimum security version of the kernel.
     pub min_kernel_svn: u64,
     /// Minimum security version of the image.
@@ -171,6 +183,30 @@ pub struct Policy {
     pub revoked: BTreeSet<String>,
 }
 
+/// Reads and writes the weakest accepted noise source by its name.
+mod entropy {
+    use super::{AcceptedEntropy, Checked, Deserialize, Deserializer, Noise};
+    use serde::Serializer;
+
+    pub fn serialize<S: Serializer>(
+        accepted: &AcceptedEntropy,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(accepted.name())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<AcceptedEntropy, D::Error> {
+        let name = Checked::<Noise>::deserialize(deserializer)?.0;
+        Ok(AcceptedEntropy::from_name(&name).unwrap_or_default())
+    }
+}
+
+fn is_tested(accepted: &AcceptedEntropy) -> bool {
+    *accepted == AcceptedEntropy::Tested
+}
+
 fn default_on_fault() -> Vec<String> {
     vec![OnFault::Shield.name().into(), OnFault::Halt.name().into()]
 }
@@ -188,6 +224,7 @@ impl Policy {
             root_of_trust: kinds.iter().map(|kind| kind.name().into()).collect(),
             allow_debug: false,
             allow_seeded: false,
+            entropy: AcceptedEntropy::Tested,
             min_kernel_svn: 1,
             min_image_svn: 1,
             max_age: None,

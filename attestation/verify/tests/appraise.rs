@@ -8,7 +8,9 @@ use shef_proto::cbor::{self, Limits, Value};
 use shef_proto::cert;
 use shef_proto::config::OnFault;
 use shef_proto::cose;
-use shef_proto::evidence::{self, DebugState, Evidence, Layer, RootOfTrust, ShieldState};
+use shef_proto::evidence::{
+    self, AcceptedEntropy, DebugState, EntropySource, Evidence, Layer, RootOfTrust, ShieldState,
+};
 use shef_verify::corim::CorimSigner;
 use shef_verify::{
     AppraisalPolicy, AppraisalRequest, CODES, ChainCache, ChainKey, CheckId, EvidenceSource,
@@ -66,7 +68,16 @@ fn each_check_refuses() {
         }),
         (CheckId::RootOfTrust, |c| c.policy.root_of_trust = vec![]),
         (CheckId::Debug, |c| c.claims.common.debug = DebugState::Disabled),
-        (CheckId::Seeded, |c| c.claims.common.seeded = true),
+        (CheckId::Seeded, |c| c.claims.common.entropy = EntropySource::Seeded),
+        (CheckId::Seeded, |c| {
+            c.claims.common.entropy = EntropySource::Seeded;
+            c.policy.entropy = AcceptedEntropy::Unmeasured;
+        }),
+        (CheckId::Entropy, |c| c.claims.common.entropy = EntropySource::Unmeasured),
+        (CheckId::Entropy, |c| {
+            c.claims.common.entropy = EntropySource::Unmeasured;
+            c.policy.allow_seeded = true;
+        }),
         (CheckId::Target, |c| c.policy.targets = vec!["u250".into()]),
         (CheckId::Device, |c| c.policy.devices = ["01".repeat(33)].into()),
         (CheckId::Device, |c| c.policy.revoked = [hex_of(&c.claims.common.ueid)].into()),
@@ -440,6 +451,43 @@ fn a_missing_claim_denies() {
                 let appraisal = case.appraise_bytes(&bytes, &[]).appraisal;
                 assert!(!appraisal.accepted(), "claim {:?} {other:?}", map[at].0);
             }
+        }
+    }
+}
+
+/// One claim states the source of randomness: a seed or not, or the exception by name.
+#[test]
+fn the_source_of_randomness_has_one_claim() {
+    let at = Value::int(-75_005);
+    for layer in [Layer::Kernel, Layer::Shield] {
+        for (source, claim) in [
+            (EntropySource::Tested, Value::Bool(false)),
+            (EntropySource::Seeded, Value::Bool(true)),
+            (EntropySource::Unmeasured, Value::Text("unmeasured".into())),
+        ] {
+            let mut case = Case::new(layer);
+            case.claims.common.entropy = source;
+            let Value::Map(map) =
+                cbor::parse(&case.claims.to_cbor(), &Limits::bytes(8192)).unwrap()
+            else {
+                panic!()
+            };
+            assert!(map.contains(&(at.clone(), claim)), "{source:?}");
+            let read = Evidence::parse(&case.evidence()).unwrap();
+            assert_eq!(read.unverified_claims().common.entropy, source);
+            let lines = read.describe();
+            assert!(lines.contains(&("entropy", source.name().into())));
+        }
+        for other in ["tested", "seeded", "UNMEASURED", ""].map(|name| Value::Text(name.into())) {
+            let mut case = Case::new(layer);
+            case.policy.entropy = AcceptedEntropy::Unmeasured;
+            let bytes = resigned(&case, |map| {
+                for entry in map.iter_mut().filter(|entry| entry.0 == at) {
+                    entry.1 = other.clone();
+                }
+            });
+            let denied = case.appraise_bytes(&bytes, &[]).appraisal;
+            assert_eq!(denied.first_failure().unwrap().id, CheckId::Claims, "{other:?}");
         }
     }
 }
@@ -856,6 +904,15 @@ fn files_are_read_strictly() {
     let short = "id = \"p\"\nroot_of_trust = [\"simulated\"]\nmin_kernel_svn = 1\n";
     let defaults = Policy::from_toml(short).unwrap();
     assert!(!defaults.allow_debug && !defaults.allow_seeded && defaults.bypass.is_empty());
+    assert_eq!(defaults.entropy, AcceptedEntropy::Tested);
+    for (text, accepted) in [
+        (format!("{short}entropy = \"unmeasured\"\n"), AcceptedEntropy::Unmeasured),
+        (format!("{short}entropy = \"tested\"\n"), AcceptedEntropy::Tested),
+    ] {
+        let policy = Policy::from_toml(&text).unwrap();
+        assert_eq!(policy.entropy, accepted);
+        assert_eq!(Policy::from_toml(&policy.to_toml().unwrap()).unwrap(), policy);
+    }
     assert_eq!(defaults.states, ["fresh"]);
     assert_eq!(defaults.on_fault, ["shield", "halt"]);
     for (what, text) in [
@@ -866,6 +923,8 @@ fn files_are_read_strictly() {
         ("kind that does not exist", short.replace("simulated", "hardware")),
         ("kinds missing", "id = \"p\"\nmin_kernel_svn = 1\n".into()),
         ("svn missing", "id = \"p\"\nroot_of_trust = [\"board\"]\n".into()),
+        ("a source that no policy accepts", format!("{short}entropy = \"seeded\"\n")),
+        ("a source as a truth value", format!("{short}entropy = true\n")),
         ("negative svn", short.replace("= 1", "= -1")),
         ("svn as text", short.replace("= 1", "= \"1\"")),
         ("state", format!("{short}states = [\"open\"]\n")),

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use shef_fixtures::case::{Case, NOW};
-use shef_proto::evidence::{Claims, DebugState, Evidence, Layer, ShieldState};
+use shef_proto::evidence::{Claims, DebugState, EntropySource, Evidence, Layer, ShieldState};
 use shef_verify::ar4si::CLAIM_NAMES;
 use shef_verify::{AppraisalRequest, Revocations, Status, TrustAnchor, TrustAnchors, appraise};
 
@@ -85,8 +85,10 @@ fn any_case() -> impl Strategy<Value = Case> {
                 case.claims.common.debug = DebugState::Disabled;
                 case.policy.allow_debug = true;
             }
-            case.claims.common.seeded = seeded;
-            case.policy.allow_seeded = seeded;
+            if seeded {
+                case.claims.common.entropy = EntropySource::Seeded;
+                case.policy.allow_seeded = true;
+            }
             if let Some(shield) = &mut case.claims.shield {
                 if bypass {
                     shield.bypass = vec!["public".into()];

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use shef_fixtures::case::{Case, NONCE, NOW, key};
-use shef_proto::evidence::{self, Layer, RootOfTrust};
+use shef_proto::evidence::{self, AcceptedEntropy, EntropySource, Layer, RootOfTrust};
 use shef_proto::hpke_suite::PublicKey;
 use shef_verify::crypto::portable;
 use shef_verify::ear::{self, Dialect, Expect, Issue, Reader};
@@ -200,7 +200,7 @@ fn a_denial_names_its_reasons_and_no_key() {
 #[test]
 fn statuses_and_vectors() {
     type Change = fn(&mut Case);
-    let rows: [(Change, Status, &str, i8); 12] = [
+    let rows: [(Change, Status, &str, i8); 14] = [
         (|_| (), Status::Affirming, "hardware", 2),
         (|c| c.nonce = vec![0; 48], Status::Contraindicated, "instance-identity", 99),
         (|c| c.signer = "somebody", Status::Contraindicated, "executables", 99),
@@ -214,7 +214,27 @@ fn statuses_and_vectors() {
             "instance-identity",
             97,
         ),
-        (|c| c.claims.common.seeded = true, Status::Contraindicated, "configuration", 96),
+        (
+            |c| c.claims.common.entropy = EntropySource::Seeded,
+            Status::Contraindicated,
+            "configuration",
+            96,
+        ),
+        (
+            |c| c.claims.common.entropy = EntropySource::Unmeasured,
+            Status::Contraindicated,
+            "configuration",
+            96,
+        ),
+        (
+            |c| {
+                c.claims.common.entropy = EntropySource::Unmeasured;
+                c.policy.entropy = AcceptedEntropy::Unmeasured;
+            },
+            Status::Warning,
+            "configuration",
+            32,
+        ),
         (|c| c.shield().bypass = vec!["x".into()], Status::Contraindicated, "runtime-opaque", 96),
         (
             |c| {

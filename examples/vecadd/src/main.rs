@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use shef::proto::evidence::RootOfTrust;
+use shef::proto::evidence::{AcceptedEntropy, RootOfTrust};
 use shef::proto::image::Description;
 use shef::proto::load::first_epochs;
 use shef::seal::OpenPolicy;
@@ -160,6 +160,7 @@ fn build(vendor: &IpVendor, design: &Design, entropy: &mut SystemEntropy) -> Res
         config: design.config().clone(),
         design_digest: design.digest(),
         chunk_size: 4096,
+        entropy: AcceptedEntropy::Tested,
     };
     // A simulated card loads the design's sources in place of a bitstream.
     Ok(vendor.build(&description, &design.program()?, entropy)?)

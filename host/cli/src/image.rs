@@ -6,6 +6,7 @@ use clap::Subcommand;
 use serde::Serialize;
 use shef::{IpVendor, KeyFolder, SdkError, SystemEntropy};
 use shef_proto::config::Config;
+use shef_proto::evidence::AcceptedEntropy;
 use shef_proto::hpke_suite::PublicKey;
 use shef_proto::image::{Container, Description, Header, ImageKey};
 use shef_verify::corim::CorimSigner;
@@ -23,12 +24,13 @@ use shef_console::output::count;
 pub const MAX_CONTAINER: u64 = 1 << 30;
 
 /// Flags of `shef image build`. Of what is signed, the design, the program, the accelerator, the device
-/// type and the security version have no default. Two values have one, which weakens nothing:
+/// type and the security version have no default. Three values have one, which weakens nothing:
 ///
 /// - `--chunk-size` divides the plaintext. The header lists each chunk, whatever its size.
 /// - `--min-kernel-svn 1` admits every kernel. The kernel itself checks this number, so no vendor may
 ///   rely on it against an old kernel: the policy under which the image key is released decides that
 ///   (`min_kernel_svn` in [`Policy`](shef::verifier::Policy)).
+/// - `--entropy tested` is the strict one of its two values.
 #[derive(clap::Args)]
 #[command(
     after_help = "The design is --project DIR, --simulated-card, or all of --config, --payload, --design, --accelerator and --target."
@@ -61,6 +63,10 @@ pub struct BuildArgs {
     /// Minimum security version of the kernel that may load it
     #[arg(long, value_name = "N", default_value_t = 1)]
     min_kernel_svn: u64,
+    /// Weakest noise source from which the kernel may make a seed: tested, or unmeasured for one whose
+    /// min-entropy was never measured too
+    #[arg(long, value_name = "SOURCE", default_value = "tested", value_parser = accepted_entropy)]
+    entropy: AcceptedEntropy,
     /// Plaintext bytes per chunk
     #[arg(long, value_name = "N", default_value_t = 4096)]
     chunk_size: usize,
@@ -71,6 +77,10 @@ pub struct BuildArgs {
     /// NAME.signers.toml for the verifier. NAME is FILE without a final .shef
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
+}
+
+fn accepted_entropy(name: &str) -> Result<AcceptedEntropy, String> {
+    AcceptedEntropy::from_name(name).ok_or_else(|| "expected tested or unmeasured".to_owned())
 }
 
 #[derive(Subcommand)]
@@ -115,6 +125,7 @@ struct Document {
     accelerator: String,
     svn: u64,
     min_kernel_svn: u64,
+    entropy: &'static str,
     container_id: String,
     header_digest: String,
     config_digest: String,
@@ -135,6 +146,7 @@ impl Document {
             accelerator: d.accelerator.clone(),
             svn: d.svn,
             min_kernel_svn: d.min_kernel_svn,
+            entropy: d.entropy.name(),
             container_id: hex::encode(header.container_id()),
             header_digest: hex::encode(&header.digest()),
             config_digest: hex::encode(&d.config.digest()),
@@ -169,6 +181,7 @@ impl Document {
             "SVN             {} (kernel at least {})",
             self.svn, self.min_kernel_svn
         ))?;
+        output.line(format_args!("entropy         {}", self.entropy))?;
         output.line(format_args!("container       {}", self.container_id))?;
         output.line(format_args!("config digest   {}", self.config_digest))?;
         output.line(format_args!("design digest   {}", self.design_digest))?;
@@ -333,6 +346,7 @@ fn build(output: &Output, args: &BuildArgs) -> Result<Exit, CliError> {
         config: design.config,
         design_digest: design.digest,
         chunk_size: args.chunk_size,
+        entropy: args.entropy,
     };
     let image = vendor.build(&description, &design.payload, &mut entropy)?;
     let name = format!("{} {}", description.accelerator, args.svn);
@@ -365,13 +379,13 @@ mod tests {
 
     /// What the documentation of [`BuildArgs`] says.
     #[test]
-    fn two_signed_values_have_a_default() {
+    fn three_signed_values_have_a_default() {
         let command = Build::command();
         let named = |wanted: fn(&clap::Arg) -> bool| -> Vec<_> {
             command.get_arguments().filter(|arg| wanted(arg)).map(clap::Arg::get_id).collect()
         };
         let defaults = named(|arg| !arg.get_default_values().is_empty());
-        assert_eq!(defaults, ["min_kernel_svn", "chunk_size"]);
+        assert_eq!(defaults, ["min_kernel_svn", "entropy", "chunk_size"]);
         assert_eq!(named(clap::Arg::is_required_set), ["svn", "vendor", "out"]);
     }
 }

@@ -101,6 +101,7 @@ pub fn codes() -> Groups {
     groups.push(("projects", shef_project::CODES.iter().collect()));
     groups.push(("custom logic", shef_netlist::CODES.iter().collect()));
     groups.push(("generators", shef_gen::CODES.iter().collect()));
+    groups.push(("AWS F2", shef_cloud::CODES.iter().collect()));
     groups
 }
 

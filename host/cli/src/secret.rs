@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use shef::proto::cert::ueid_of;
 use shef::proto::evidence::RootOfTrust;
+use shef::proto::hpke_suite::PublicKey;
 use shef::verify::TrustAnchor;
 use shef::{KeyFolder, Manufacturer, SdkError, SystemEntropy};
 use shef_console::file::Outputs;
@@ -16,8 +17,10 @@ use crate::verify::{key_folder, now};
 
 /// Folder of the CA below the vendor's: the CA certifies no other kind of device.
 const CA: &str = "image-ca";
-const CERTIFICATE: &str = "device-id.der";
-const ANCHOR: &str = "anchor.toml";
+/// Name of the DeviceID certificate's file.
+pub const CERTIFICATE: &str = "device-id.der";
+/// Name of the trust anchor's file.
+pub const ANCHOR: &str = "anchor.toml";
 
 /// Flags of `shef image secret`.
 #[derive(clap::Args)]
@@ -47,8 +50,26 @@ struct Document {
     ueid: String,
 }
 
-pub fn run(output: &Output, args: &SecretArgs) -> Result<Exit, CliError> {
-    let out = KeyFolder::open(&args.out)?;
+/// The files of an image's secret, and its identity.
+pub struct Drawn {
+    /// Package with the secret.
+    pub package: PathBuf,
+    /// DeviceID certificate.
+    pub certificate: PathBuf,
+    /// Trust anchor.
+    pub anchor: PathBuf,
+    /// Public key of the device.
+    pub device_id: PublicKey,
+    /// Name of the device.
+    pub ueid: String,
+}
+
+/// Draws the secret of an image of the vendor with this key folder, and writes its files to `out`.
+///
+/// # Errors
+/// The folder is in a git work tree, or files are there already; errors of the folders.
+pub fn draw(output: &Output, vendor: &Path, name: &str, out: &Path) -> Result<Drawn, CliError> {
+    let out = KeyFolder::open(out)?;
     outside_of_git(out.path())?;
     // The certificate of an image is needed as long as the image, its package only for the build.
     let package = format!("{SECRET_PACKAGE}.sv");
@@ -57,15 +78,15 @@ pub fn run(output: &Output, args: &SecretArgs) -> Result<Exit, CliError> {
         return Err(SdkError::KeyFile { path: out.path().join(name), reason }.into());
     }
     let mut entropy = SystemEntropy::new()?;
-    let vendor = key_folder(output, &args.vendor)?;
+    let vendor = key_folder(output, vendor)?;
     let maker = Manufacturer::open(
         KeyFolder::open(vendor.path().join(CA))?,
-        &args.name,
+        name,
         now(None),
         &mut entropy,
     )?;
 
-    let anchor = TrustAnchor::new(&args.name, RootOfTrust::Provider, false, maker.root().der())
+    let anchor = TrustAnchor::new(name, RootOfTrust::Provider, false, maker.root().der())
         .map_err(SdkError::from)?;
     // If two processes draw at once, only one proceeds: none of these files may exist.
     let mut outputs = Outputs::new(maker.folder().map(KeyFolder::path))?;
@@ -83,14 +104,23 @@ pub fn run(output: &Output, args: &SecretArgs) -> Result<Exit, CliError> {
     outputs.fill(slots[1], maker.certify(&device_id, now(None)))?;
     outputs.fill(slots[2], anchor.to_toml())?;
     outputs.place()?;
-
-    let path = |name: &str| out.path().join(name).display().to_string();
-    let document = Document {
-        secret: path(&package),
-        certificate: path(CERTIFICATE),
-        anchor: path(ANCHOR),
-        device_id: hex::encode(device_id.as_bytes()),
+    Ok(Drawn {
+        package: at(&package),
+        certificate: at(CERTIFICATE),
+        anchor: at(ANCHOR),
         ueid: hex::encode(&ueid_of(&device_id)),
+        device_id,
+    })
+}
+
+pub fn run(output: &Output, args: &SecretArgs) -> Result<Exit, CliError> {
+    let drawn = draw(output, &args.vendor, &args.name, &args.out)?;
+    let document = Document {
+        secret: drawn.package.display().to_string(),
+        certificate: drawn.certificate.display().to_string(),
+        anchor: drawn.anchor.display().to_string(),
+        device_id: hex::encode(drawn.device_id.as_bytes()),
+        ueid: drawn.ueid,
     };
     output.line(format_args!("secret          {} (never commit it)", document.secret))?;
     output.line(format_args!("certificate     {}", document.certificate))?;

@@ -497,6 +497,18 @@ fn an_image_has_no_default_design() {
         let output = shef(args).env("SHEF_SIM", "/none").output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     }
+    // The noise source that the vendor accepts is the strict one, unless a flag names the other.
+    assert_eq!(built["entropy"], "tested");
+    for (source, status) in [("tested", 0), ("unmeasured", 0), ("seeded", 2), ("", 2)] {
+        let args: Vec<&str> = args.iter().copied().chain(["--entropy", source]).collect();
+        let output = run(&args);
+        assert_eq!(output.status.code(), Some(status), "{source}");
+        if status == 0 {
+            let shown = run(&["image", "inspect", &out, "--json"]);
+            let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+            assert_eq!(shown["entropy"], source);
+        }
+    }
     for (flag, value) in all {
         assert_eq!(
             run(&args.iter().copied().chain([flag, value]).collect::<Vec<_>>()).status.code(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use shef_device::pci::{self, BAR_CTL, BAR_MEM, PciCard};
+use shef_device::pci::{self, BAR_CTL, BAR_MEM, BAR_MSIX, PciCard};
 use shef_device::ring::DmaMemory;
 use shef_device::{Bdf, CTL_BYTES, DeviceError, Iommu, OutOfRange, Ueid, Uri, name};
 
@@ -15,6 +15,7 @@ use crate::{DmaBuffer, VfioError};
 pub struct CardFunction {
     ctl: Bar,
     mem: Bar,
+    msix: Bar,
     interrupts: Interrupts,
     function: OpenFunction,
 }
@@ -29,6 +30,7 @@ impl CardFunction {
         Ok(Self {
             ctl: function.bar(BAR_CTL, u64::from(CTL_BYTES))?,
             mem: function.bar(BAR_MEM, 4096)?,
+            msix: function.bar(BAR_MSIX, 0)?,
             interrupts: function.interrupts(Vectors::MsiX, 1, pci::VECTORS)?,
             function,
         })
@@ -52,6 +54,7 @@ impl CardFunction {
         match bar {
             BAR_CTL => Ok(&self.ctl),
             BAR_MEM => Ok(&self.mem),
+            BAR_MSIX => Ok(&self.msix),
             _ => Err(VfioError::BarSize {
                 function: self.function.function().bdf,
                 bar,

@@ -230,6 +230,25 @@ impl Drop for OpenFunction {
     }
 }
 
+/// Reads a register of a BAR through sysfs, without opening the function: also of a card that another
+/// program uses. A function that does not respond reads as all ones.
+///
+/// # Errors
+/// [`VfioError::Bounds`], and the kernel's.
+pub fn peek(system: &System, bdf: Bdf, bar: u8, offset: u64) -> Result<u32, VfioError> {
+    const PAGE: u64 = 4096;
+    let path = system.path(format!("{}/resource{bar}", System::folder(bdf)));
+    let refused = || VfioError::refused(bdf, "reading a BAR through sysfs");
+    let file = std::fs::File::options().read(true).write(true).open(path).map_err(refused())?;
+    let size = file.metadata().map_err(refused())?.len();
+    let page = offset / PAGE * PAGE;
+    if !offset.is_multiple_of(4) || page + PAGE > size {
+        return Err(VfioError::Bounds { what: format!("BAR{bar}"), offset, len: 4, size });
+    }
+    let pages = Pages::of_device(&file, PAGE as usize, page).map_err(refused())?;
+    Ok(pages.read32((offset - page) as usize))
+}
+
 /// A mapped BAR; if the kernel does not map it, each access is a system call.
 pub struct Bar {
     /// The first field, so that it is unmapped before the descriptor behind it is closed.

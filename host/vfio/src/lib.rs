@@ -58,7 +58,7 @@ mod type1;
 
 pub use card::{CardFunction, open, open_ueid};
 pub use error::VfioError;
-pub use function::{Bar, Interrupts, OpenFunction, Vectors};
+pub use function::{Bar, Interrupts, OpenFunction, Vectors, peek};
 pub use space::{DmaAddr, DmaBuffer, Segment};
 pub use system::{Function, HUGEPAGE, System};
 

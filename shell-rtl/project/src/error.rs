@@ -61,6 +61,11 @@ shef_proto::coded! {
             /// The error, with its position.
             error: shef_gen::shield::ShieldError,
         } => { error, .. } error.code(),
+        /// No sources of Ibex at the expected place.
+        #[error("no Ibex at {0}, expected rtl/ibex_core.sv below it: run `cargo xtask setup` without SHEF_IBEX, or set SHEF_IBEX to its folder")]
+        IbexMissing(String) = "SHEF-RTL-017": "Ibex is not there",
+            "The Security Kernel's processor comes from Ibex. `cargo xtask setup` fetches the pinned sources; SHEF_IBEX names others (the \
+             folder that holds rtl and vendor).",
         /// A file system error.
         #[error("{what} {path}: {reason}")]
         Io {

@@ -30,7 +30,7 @@ pub use job::{
 };
 pub use program::Program;
 pub use random::random;
-pub use root::repo_root;
+pub use root::{ibex, repo_root};
 pub use set::{Listed, SourceSet};
 pub use sources::{
     F2_TOP, Measured, Source, preprocessed, reaches_outside, rtl_sources, stem, sv_files,

@@ -13,3 +13,19 @@ pub fn repo_root() -> PathBuf {
         }
     }
 }
+
+/// Folder of Ibex' sources: `SHEF_IBEX`, else the project's tools folder.
+///
+/// # Errors
+/// [`Error::IbexMissing`](crate::Error::IbexMissing).
+pub fn ibex() -> crate::Result<PathBuf> {
+    let ibex = match std::env::var_os("SHEF_IBEX") {
+        Some(v) if !v.is_empty() => PathBuf::from(v),
+        _ => repo_root().join("target/tools/ibex-0.0.post2937/pythondata_cpu_ibex/system_verilog"),
+    };
+    if ibex.join("rtl/ibex_core.sv").is_file() {
+        Ok(ibex)
+    } else {
+        Err(crate::Error::IbexMissing(ibex.display().to_string()))
+    }
+}

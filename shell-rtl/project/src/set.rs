@@ -114,6 +114,16 @@ impl SourceSet {
         self
     }
 
+    /// Adds the sources of the Security Kernel's processor.
+    ///
+    /// # Errors
+    /// [`Error::IbexMissing`](crate::Error::IbexMissing).
+    pub fn with_kernel(self) -> crate::Result<Self> {
+        let ibex = crate::ibex()?;
+        let folders = ["rtl", "vendor/lowrisc_ip/ip/prim/rtl", "vendor/lowrisc_ip/dv/sv/dv_utils"];
+        Ok(folders.iter().fold(self, |set, folder| set.foreign(ibex.join(folder))))
+    }
+
     /// Sets a parameter of the top module.
     #[must_use]
     pub fn param(mut self, name: &str, value: impl ToString) -> Self {

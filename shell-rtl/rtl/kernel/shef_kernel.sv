@@ -5,9 +5,9 @@
 // boot medium, which is not trusted: medium_valid_o with a word address stays until medium_ready_i,
 // which comes with data or an error. noise_*: one raw bit in each cycle with noise_valid_i
 // (shef_noise). cfg_*: the image for the fabric, and the fabric's state (shef_kernel_config).
-// uds_i is the device secret; root_i, target_i, shell_i, shell_flags_i, debug_i and noise_seeded_i
-// (a simulation's noise) are the shell's statements about itself. Only debug_i may change; byte 0
-// is lowest.
+// uds_i is the device secret; root_i, target_i, shell_i, shell_flags_i, debug_i, noise_seeded_i (a
+// simulation's noise) and noise_unmeasured_i (min-entropy never measured) are the shell's statements
+// about itself. Only debug_i may change; byte 0 is lowest.
 // wipe_req_i/wipe_ack_o and rst_ni clear every memory, register and unit before the processor
 // starts again. ready_o: boot is over. alert_o: the first alert since rst_ni or wipe_req_i, else 0.
 // Boot begins 65,537 cycles after rst_ni, when everything is cleared.
@@ -39,6 +39,7 @@ module shef_kernel
     input  wire logic   noise_valid_i,
     input  wire logic   noise_bit_i,
     input  wire logic   noise_seeded_i,
+    input  wire logic   noise_unmeasured_i,
     // configuration of the fabric
     output logic        cfg_begin_o,
     output logic        cfg_clear_o,
@@ -265,7 +266,9 @@ module shef_kernel
     noise_status[NOISE_STATUS_TESTED_LSB] = noise_tested;
     noise_status[NOISE_STATUS_WORD_LSB] = noise_word_valid;
     noise_status[NOISE_STATUS_REPETITION_LSB+:4] = noise_alarm;
-    noise_status[NOISE_STATUS_SEEDED_LSB] = noise_seeded_i;
+    noise_status[NOISE_STATUS_SOURCE_LSB+:2] =
+        noise_seeded_i ? NOISE_STATUS_SOURCE_SEEDED :
+        noise_unmeasured_i ? NOISE_STATUS_SOURCE_UNMEASURED : NOISE_STATUS_SOURCE_MEASURED;
   end
   assign dev_rdata[DEV_NOISE] = noise_item == NOISE_SEL_WORD ? noise_word : noise_status;
   shef_noise u_noise (

@@ -247,7 +247,10 @@ package shef_kernel_regs_pkg;
   localparam int unsigned NOISE_STATUS_PROPORTION_LSB = 9;
   localparam int unsigned NOISE_STATUS_SILENCE_LSB = 10;
   localparam int unsigned NOISE_STATUS_LAG_LSB = 11;
-  localparam int unsigned NOISE_STATUS_SEEDED_LSB = 12;
+  localparam int unsigned NOISE_STATUS_SOURCE_LSB = 12;
+  localparam logic [1:0] NOISE_STATUS_SOURCE_MEASURED = 2'd0;
+  localparam logic [1:0] NOISE_STATUS_SOURCE_SEEDED = 2'd1;
+  localparam logic [1:0] NOISE_STATUS_SOURCE_UNMEASURED = 2'd3;
 
   typedef enum logic [1:0] {
     NOISE_SEL_NONE = 2'd0,

@@ -63,6 +63,7 @@ module shef_system
     input  wire logic   noise_valid_i,
     input  wire logic   noise_bit_i,
     input  wire logic   noise_seeded_i,
+    input  wire logic   noise_unmeasured_i,
     // configuration of the fabric
     output logic        cfg_begin_o,
     output logic        cfg_clear_o,
@@ -109,6 +110,7 @@ module shef_system
       .noise_valid_i,
       .noise_bit_i,
       .noise_seeded_i,
+      .noise_unmeasured_i,
       .cfg_begin_o(kernel_begin),
       .cfg_clear_o(kernel_clear),
       .cfg_valid_o(kernel_valid),

@@ -237,7 +237,8 @@ module cl_shef
   );
 
   // ---- boot medium, noise, identity, fabric ----
-  logic medium_valid, medium_ready, medium_err, noise_valid, noise_bit, noise_seeded;
+  logic medium_valid, medium_ready, medium_err, noise_valid, noise_bit;
+  logic noise_seeded, noise_unmeasured;
   logic [17:0] medium_addr;
   logic [31:0] medium_data;
   shef_f2_medium u_medium (
@@ -261,7 +262,8 @@ module cl_shef
       .kernel_clk_i(kernel_clk),
       .valid_o(noise_valid),
       .bit_o(noise_bit),
-      .seeded_o(noise_seeded)
+      .seeded_o(noise_seeded),
+      .unmeasured_o(noise_unmeasured)
   );
 
   logic [255:0] uds, target, shell, design_digest;
@@ -336,6 +338,7 @@ module cl_shef
       .noise_valid_i(noise_valid),
       .noise_bit_i(noise_bit),
       .noise_seeded_i(noise_seeded),
+      .noise_unmeasured_i(noise_unmeasured),
       .cfg_begin_o(cfg_begin),
       .cfg_clear_o(cfg_clear),
       .cfg_valid_o(cfg_valid),
@@ -569,8 +572,8 @@ module cl_shef
 
   // ---- SDA: answers with zero ----
   logic sda_b_q, sda_r_q;
-  wire sda_write = sda_cl_awvalid && sda_cl_wvalid && !sda_b_q;
-  wire sda_read = sda_cl_arvalid && !sda_r_q;
+  wire sda_write = main_rst_n && sda_cl_awvalid && sda_cl_wvalid && !sda_b_q;
+  wire sda_read = main_rst_n && sda_cl_arvalid && !sda_r_q;
   assign cl_sda_awready = sda_write;
   assign cl_sda_wready = sda_write;
   assign cl_sda_bresp = AXI_OKAY;

@@ -3,7 +3,7 @@
 // 250 MHz * 63.875 / 10 / 6 = 266.15 MHz samples a square wave of 125 MHz. 511 samples fall on 511
 // phases of it, 15.7 ps apart, and then the phases repeat. The number of ones among 511 samples
 // varies with the jitter of both clocks; a raw bit is its lowest bit: 521 kbit/s. Nothing of this was
-// measured on silicon (docs/how-to/aws-f2.md), and seeded_o is constant.
+// measured on silicon (docs/reference/noise.md): unmeasured_o is 1, and seeded_o 0, whatever happens.
 // valid_o, bit_o: one raw bit on kernel_clk_i; bits that nobody takes in time are dropped.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
@@ -14,9 +14,11 @@ module shef_f2_noise (
     input  wire logic kernel_clk_i,
     output logic      valid_o,
     output logic      bit_o,
-    output logic      seeded_o
+    output logic      seeded_o,
+    output logic      unmeasured_o
 );
   assign seeded_o = 1'b0;
+  assign unmeasured_o = 1'b1;
 
   logic feedback, sample_clk_raw, sample_clk, locked, run_q;
   MMCME4_BASE #(

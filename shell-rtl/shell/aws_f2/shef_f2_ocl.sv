@@ -77,9 +77,11 @@ module shef_f2_ocl
 
   wire write_valid = ocl_awvalid && ocl_wvalid;
   // The older access is first; the shell has at most one of each kind.
-  wire take_write = state_q == IDLE && write_valid &&
+  // In reset, nothing is accepted: it would be lost.
+  wire idle = rst_ni && state_q == IDLE;
+  wire take_write = idle && write_valid &&
       (!ocl_arvalid || write_age_q >= read_age_q);
-  wire take_read = state_q == IDLE && ocl_arvalid && !take_write;
+  wire take_read = idle && ocl_arvalid && !take_write;
   wire [31:0] addr = take_write ? ocl_awaddr : ocl_araddr;
 
   wire in_ctl = addr[31:16] == 16'h0;

@@ -65,9 +65,11 @@ module shef_f2_pcis_reads
 
   // ---- open reads ----
   read_t in, head;
-  logic push, pop, head_valid;
+  logic push, pop, head_valid, room;
   logic [OW:0] count;
   logic [WorkBits-1:0] beats_q;  // of the open reads, to be offered
+  // In reset, nothing is accepted: it would be lost.
+  assign ar_ready_o = rst_ni && room;
   assign push = ar_valid_i && ar_ready_o;
   assign ask_line_o = ar_addr_i[63:6];
   assign ask_len_o = ar_len_i[5:0];
@@ -80,7 +82,7 @@ module shef_f2_pcis_reads
   };
   shef_fifo #(.W($bits(read_t)), .Depth(Open)) u_open (
       .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),
-      .in_valid_i(ar_valid_i), .in_ready_o(ar_ready_o), .in_data_i(in),
+      .in_valid_i(ar_valid_i), .in_ready_o(room), .in_data_i(in),
       .out_valid_o(head_valid), .out_ready_i(pop), .out_data_o(head), .count_o(count)
   );
 

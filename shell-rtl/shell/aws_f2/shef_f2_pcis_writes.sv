@@ -74,9 +74,11 @@ module shef_f2_pcis_writes
   logic push, pop, w_take, w_end, late_data, late_answer;
   logic [OW:0] open_q;
   logic [WorkBits-1:0] beats_q, work;  // beats of the open writes, to be taken
-  assign aw_ready_o = open_q != (OW + 1)'(Open);
+  // In reset, nothing is accepted: it would be lost.
+  assign aw_ready_o = rst_ni && open_q != (OW + 1)'(Open);
   assign push = aw_valid_i && aw_ready_o;
-  assign work = beats_q + {8'd0, open_q, 1'b0};
+  // a write with its data takes a cycle more, and its answer two
+  assign work = beats_q + WorkBits'({open_q, 1'b0}) + WorkBits'(open_q);
   shef_f2_deadline #(
       .Open(Open), .Cycles(Cycles - 3), .Step(Step), .WorkBits(WorkBits)
   ) u_data_deadline (

@@ -24,6 +24,7 @@ module shef_kernel
     input  wire logic   noise_valid_i,
     input  wire logic   noise_bit_i,
     input  wire logic   noise_seeded_i,
+    input  wire logic   noise_unmeasured_i,
     output logic        cfg_begin_o,
     output logic        cfg_clear_o,
     output logic        cfg_valid_o,

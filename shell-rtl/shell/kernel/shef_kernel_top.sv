@@ -53,6 +53,7 @@ module shef_kernel_top
     input  wire logic   noise_valid_i,
     input  wire logic   noise_bit_i,
     input  wire logic   noise_seeded_i,
+    input  wire logic   noise_unmeasured_i,
     // configuration of the fabric
     output logic        cfg_begin_o,
     output logic        cfg_clear_o,
@@ -114,6 +115,7 @@ module shef_kernel_top
       .noise_valid_i,
       .noise_bit_i,
       .noise_seeded_i,
+      .noise_unmeasured_i,
       .cfg_begin_o,
       .cfg_clear_o,
       .cfg_valid_o,

@@ -39,6 +39,7 @@ module shef_system_top
     input  wire logic   noise_valid_i,
     input  wire logic   noise_bit_i,
     input  wire logic   noise_seeded_i,
+    input  wire logic   noise_unmeasured_i,
     // configuration of the fabric
     output logic        cfg_begin_o,
     output logic        cfg_clear_o,
@@ -111,6 +112,7 @@ module shef_system_top
       .noise_valid_i,
       .noise_bit_i,
       .noise_seeded_i,
+      .noise_unmeasured_i,
       .cfg_begin_o,
       .cfg_clear_o,
       .cfg_valid_o,

@@ -55,14 +55,16 @@ pub struct CardOptions {
     /// The card takes randomness from this seed instead of a tested source, which is reported in
     /// evidence.
     pub seed: Option<u64>,
+    /// The min-entropy of the tested source was never measured, which is reported in evidence.
+    pub unmeasured: bool,
     /// Debug is enabled: another device secret, another CA, and it is reported in evidence.
     pub debug: bool,
 }
 
 impl CardOptions {
-    /// A card with `design` on `engine`, with a tested source and debug off.
+    /// A card with `design` on `engine`, with a measured and tested source and debug off.
     pub fn new(engine: Engine, design: Design) -> Self {
-        Self { engine, design, seed: None, debug: false }
+        Self { engine, design, seed: None, unmeasured: false, debug: false }
     }
 
     /// A card with the digits accelerator.
@@ -167,7 +169,7 @@ impl Blank {
             .ok_or_else(|| CardError::Design { what: "no device secret was burnt".to_owned() })?;
         let source = match self.options.seed {
             Some(seed) => Source::Seeded(Box::new(SeededEntropy::new(seed, "card"))),
-            None => Source::System,
+            None => Source::System { unmeasured: self.options.unmeasured },
         };
         let hardware = Hardware {
             backend: self.backend,

@@ -244,6 +244,10 @@ impl Mailbox for Firmware {
             shell_flags: 0,
             debug: fuses.debug,
             seeded: matches!(*self.hardware.source.borrow(), Source::Seeded(_)),
+            unmeasured: matches!(
+                *self.hardware.source.borrow(),
+                Source::System { unmeasured: true }
+            ),
         };
         let mut sim = match self.running.take() {
             Some(mut sim) => {

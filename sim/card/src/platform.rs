@@ -79,7 +79,7 @@ pub(crate) struct Fuses {
 /// The card's source of randomness. A reset does not restart it, so no two sessions draw the same
 /// bytes.
 pub(crate) enum Source {
-    System,
+    System { unmeasured: bool },
     Seeded(Box<SeededEntropy>),
 }
 
@@ -237,9 +237,10 @@ impl Platform for CardPlatform {
                 source.fill(out);
                 EntropyQuality::Seeded
             }
-            Source::System => match getrandom::fill(out) {
-                Ok(()) => EntropyQuality::Tested,
-                Err(_) => EntropyQuality::Failed,
+            Source::System { unmeasured } => match (getrandom::fill(out), *unmeasured) {
+                (Ok(()), false) => EntropyQuality::Tested,
+                (Ok(()), true) => EntropyQuality::Unmeasured,
+                (Err(_), _) => EntropyQuality::Failed,
             },
         }
     }

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use shef::proto::evidence::RootOfTrust;
+use shef::proto::evidence::{AcceptedEntropy, RootOfTrust};
 use shef::proto::image::Description;
 use shef::proto::load::first_epochs;
 use shef::seal::OpenPolicy;
@@ -46,6 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         config: config.clone(),
         design_digest: design.digest(),
         chunk_size: 4096,
+        entropy: AcceptedEntropy::Tested,
     };
     let program = design.program()?;
     let image = vendor.build(&description, &program, &mut entropy)?;

@@ -12,7 +12,7 @@ use shef_card::{
     self as sim, Blank, CardOptions, Control, Design, Engine, Identity, RtlOptions, SimKernel,
 };
 use shef_proto::config::Config;
-use shef_proto::evidence::{Layer, RootOfTrust};
+use shef_proto::evidence::{AcceptedEntropy, Layer, RootOfTrust};
 use shef_proto::hpke_suite::PublicKey;
 use shef_proto::image::{Container, Description};
 use shef_proto::load::{MASTER_LEN, SessionKeys, first_epochs};
@@ -275,6 +275,14 @@ fn built(cards: &Cards, served: Option<&Identity>) -> Result<Built, CliError> {
     })
 }
 
+/// The noise source that vendor and owner accept: that of the cards made here.
+fn accepted_entropy(cards: &Cards) -> AcceptedEntropy {
+    match cards {
+        Cards::Made(CardOptions { unmeasured: true, .. }) => AcceptedEntropy::Unmeasured,
+        _ => AcceptedEntropy::Tested,
+    }
+}
+
 /// Reference values of kernels and shell.
 fn platforms(cards: &Cards) -> ReferenceValues {
     let kernels: &[SimKernel] = match cards {
@@ -332,6 +340,7 @@ impl World {
 
         let Built { config, accelerator, digest: design_digest, program } =
             built(&plan.cards, served.as_ref())?;
+        let entropy = accepted_entropy(&plan.cards);
         let describe = |svn| Description {
             target: sim::TARGET.to_owned(),
             accelerator: accelerator.clone(),
@@ -340,6 +349,7 @@ impl World {
             config: config.clone(),
             design_digest,
             chunk_size: CHUNK,
+            entropy,
         };
         let old_image = vendor.build(&describe(IMAGE_SVN - 1), &program, &mut vendor_entropy)?;
         let image = vendor.build(&describe(IMAGE_SVN), &program, &mut vendor_entropy)?;
@@ -354,6 +364,7 @@ impl World {
         // unprotected regions and the fault policy. Debug is not accepted.
         let mut policy = Policy::strict("demo", &[RootOfTrust::Simulated]);
         policy.allow_seeded = plan.seed.is_some();
+        policy.entropy = entropy;
         policy.min_image_svn = IMAGE_SVN;
         policy.on_fault = vec![config.on_fault().name().to_owned()];
         policy.bypass = config.bypass_regions().map(|region| region.name.clone()).collect();
@@ -516,6 +527,7 @@ impl World {
         let anchors = vec![anchor("hardware", kind, false, &self.root)?];
         let mut policy = Policy::strict("production", &[kind, RootOfTrust::Simulated]);
         policy.allow_seeded = self.plan.seed.is_some();
+        policy.entropy = accepted_entropy(&self.plan.cards);
         let verifier = Verifier::new(OWNER, anchors, self.verifier.reference().clone(), policy);
         Ok(self.vendor.release(
             host,

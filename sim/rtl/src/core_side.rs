@@ -125,12 +125,16 @@ impl CoreSide {
         })
     }
 
-    /// Before a rising edge of the clock, in a settled cycle.
+    /// Before a rising edge of the clock, in a settled cycle; `memory`: it is not in reset.
     #[inline]
-    pub(crate) fn sample(&mut self) {
+    pub(crate) fn sample(&mut self, memory: bool) {
         self.observe();
-        for k in 0..self.mems.len() {
-            self.at_port(k, |m, sim| m.sample(sim));
+        if memory {
+            for k in 0..self.mems.len() {
+                self.at_port(k, |m, sim| m.sample(sim));
+            }
+        } else {
+            self.mems.iter_mut().for_each(|m| m.reset(&mut self.sim));
         }
         for w in &mut self.watches {
             w.sample(&self.sim);

@@ -222,7 +222,7 @@ impl CoreSim {
     #[inline]
     fn cycle_all(&mut self, port: Option<bool>, agents: &mut [&mut dyn Agent]) {
         self.side.sim.settle();
-        self.side.sample();
+        self.side.sample(true);
         match port {
             None => {}
             Some(false) => self.ctl.sample(&self.side.sim),

@@ -1,6 +1,5 @@
 //! The designs of this repository, with the Shield's RTL.
 
-use crate::toolchain::find_ibex;
 use crate::{DesignSpec, Result};
 use shef_project::{F2_TOP, SourceSet};
 use std::path::Path;
@@ -49,14 +48,10 @@ pub fn f2_spec(native: bool) -> Result<DesignSpec> {
 }
 
 fn with_kernel(top: &str, shell: &[&str], boot: Option<&Path>) -> Result<DesignSpec> {
-    let ibex = find_ibex()?;
     let spec = DesignSpec::new(top).source("shell-rtl/shell/kernel/ibex.vlt");
     let spec = boot.into_iter().fold(spec, DesignSpec::search);
-    let spec = shell.iter().fold(spec, DesignSpec::search);
-    let foreign = ["rtl", "vendor/lowrisc_ip/ip/prim/rtl", "vendor/lowrisc_ip/dv/sv/dv_utils"];
-    let spec = foreign
-        .iter()
-        .fold(spec.search("shell-rtl/rtl"), |spec, folder| spec.foreign(ibex.join(folder)));
+    let mut spec = shell.iter().fold(spec, DesignSpec::search).search("shell-rtl/rtl");
+    spec.sources = spec.sources.with_kernel()?;
     spec.sources.resolve_sources()?;
     Ok(spec)
 }

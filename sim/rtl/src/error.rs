@@ -120,11 +120,6 @@ shef_proto::coded! {
         #[error("design {0} was built without coverage: set DesignSpec::coverage")]
         CoverageOff(String) = "SHEF-RTL-016": "this build counts no coverage",
             "Ask for it when the design is built (DesignSpec::coverage).",
-        /// No sources of Ibex at the expected place.
-        #[error("no Ibex at {0}, expected rtl/ibex_core.sv below it: run `cargo xtask setup` without SHEF_IBEX, or set SHEF_IBEX to its folder")]
-        IbexMissing(String) = "SHEF-RTL-017": "Ibex is not there",
-            "The Security Kernel's processor comes from Ibex. `cargo xtask setup` fetches the pinned sources; SHEF_IBEX names others (the \
-             folder that holds rtl and vendor).",
         /// The design was built without random contents.
         #[error("design {0} was built without random contents: set DesignSpec::random_contents")]
         ContentsOff(String) = "SHEF-RTL-028": "this build has no random contents",

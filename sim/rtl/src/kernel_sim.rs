@@ -76,6 +76,8 @@ pub struct KernelStraps {
     pub debug: bool,
     /// Whether the noise comes from a seed.
     pub seeded: bool,
+    /// Whether the min-entropy of the noise was never measured.
+    pub unmeasured: bool,
 }
 
 impl KernelStraps {
@@ -442,6 +444,7 @@ pub(crate) fn strap(sim: &mut Sim, straps: &KernelStraps) -> Result<()> {
         ("shell_flags_i", straps.shell_flags),
         ("debug_i", straps.debug.into()),
         ("noise_seeded_i", straps.seeded.into()),
+        ("noise_unmeasured_i", straps.unmeasured.into()),
     ] {
         let port = sim.port(name)?;
         sim.set(port, value.into());

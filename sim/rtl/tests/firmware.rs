@@ -7,7 +7,8 @@ use device::*;
 use shef_fixtures::world::*;
 use shef_gen::secret::{SECRET_PACKAGE, secret_package};
 use shef_proto::cert::Certificate;
-use shef_proto::evidence::{RootOfTrust, ShieldState};
+use shef_proto::evidence::{AcceptedEntropy, EntropySource, Layer, RootOfTrust, ShieldState};
+use shef_proto::image::Description;
 use shef_proto::load::first_epochs;
 use shef_proto::mailbox::{Answer, Request};
 use shef_rtl::{DesignSpec, KernelStraps, Sim, build, fair_noise};
@@ -56,18 +57,15 @@ fn cards_of_one_image_share_the_ueid_and_not_the_attestation_key() {
 
 #[test]
 fn a_providers_device_without_tested_entropy_does_not_boot() {
-    for seeded in [false, true] {
+    for (seeded, unmeasured) in [(false, false), (true, false), (true, true)] {
         let mut firmware = device(RootOfTrust::Provider);
-        if seeded {
-            firmware
-                .sim
-                .strap(&KernelStraps { seeded, ..straps(RootOfTrust::Provider) })
-                .expect("straps");
-        } else {
+        let straps = KernelStraps { seeded, unmeasured, ..straps(RootOfTrust::Provider) };
+        firmware.sim.strap(&straps).expect("straps");
+        if !seeded {
             firmware.sim.environment.noise = Box::new(|_| Some(false));
         }
         firmware.sim.boot(LIMIT).expect("boot");
-        assert_eq!(firmware.sim.alert(), 5, "seeded: {seeded}");
+        assert_eq!(firmware.sim.alert(), 5, "seeded: {seeded}, unmeasured: {unmeasured}");
         for request in [
             Request::Status,
             Request::KernelEvidence { nonce: vec![0x77; 32], audience: AUDIENCE.into() },
@@ -77,6 +75,31 @@ fn a_providers_device_without_tested_entropy_does_not_boot() {
                 matches!(&answer, Answer::Error { code, .. } if code == "SHEF-KRN-006"),
                 "{answer:?}"
             );
+        }
+    }
+}
+
+#[test]
+fn an_unmeasured_source_gives_a_seed_only_to_an_image_that_accepts_it() {
+    for accepted in [AcceptedEntropy::Tested, AcceptedEntropy::Unmeasured] {
+        let image = Description { entropy: accepted, ..description_for_firmware() };
+        let mut world = world_with(RootOfTrust::Provider, &image, |device| {
+            let straps = KernelStraps { unmeasured: true, ..straps(RootOfTrust::Provider) };
+            device.sim.strap(&straps).expect("straps");
+        });
+        let nonce = world.nonce();
+        let evidence = world.evidence(Layer::Kernel, &nonce).unwrap();
+        let denied = world.appraise(Layer::Kernel, &evidence, &nonce).appraisal;
+        assert_eq!(denied.first_failure().unwrap().code, "SHEF-ATT-026");
+        world.policy.entropy = AcceptedEntropy::Unmeasured;
+        let key_box = world.key_box(3);
+        world.load(&key_box).unwrap();
+        if accepted == AcceptedEntropy::Unmeasured {
+            let evidence = world.verified_shield();
+            assert_eq!(evidence.claims().entropy, EntropySource::Unmeasured);
+        } else {
+            assert_eq!(world.code(&Request::NewSession), "SHEF-KRN-015");
+            assert!(shield(&world).seeds_taken.is_empty());
         }
     }
 }

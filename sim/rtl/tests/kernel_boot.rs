@@ -152,6 +152,7 @@ fn rtl(medium: Vec<u8>) -> KernelSim {
         shell_flags: 0,
         debug: false,
         seeded: true,
+        unmeasured: false,
     };
     let mut kernel = KernelSim::new(library(), &straps).expect("instance");
     kernel.environment.noise = noise();

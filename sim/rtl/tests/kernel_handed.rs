@@ -110,6 +110,7 @@ fn device(uds: [u8; 32], program: &[u8]) -> KernelSim {
         shell_flags: 0,
         debug: false,
         seeded: true,
+        unmeasured: false,
     };
     let mut kernel = KernelSim::new(library(), &straps).expect("instance");
     kernel.environment.medium =

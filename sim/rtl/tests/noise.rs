@@ -1,7 +1,8 @@
 //! `shef_noise`: the health tests of SP 800-90B have exact cut-offs, and pass good noise.
 
 use shef_rtl::agent::Rng;
-use shef_rtl::{Sim, build_once, counted, module_spec};
+use shef_rtl::{DesignSpec, Sim, build_once, counted, module_spec};
+use std::path::Path;
 
 const START_UP: usize = 4096;
 const REPETITION_CUTOFF: usize = 61;
@@ -289,4 +290,54 @@ fn an_alarm_ends_everything_until_a_wipe_begins_anew() {
     assert!(!noise.tested());
     noise.bit(bits.next().unwrap());
     assert!(noise.tested());
+}
+
+/// In the shell of AWS F2 no input changes what the source states: not from a seed, never measured.
+/// One clock stands for all three here: a bit is the parity of 511 samples of a wave of two cycles.
+#[test]
+fn the_source_of_f2_states_that_it_was_never_measured() {
+    const CELLS: &str = "`default_nettype none
+module MMCME4_BASE #(
+    parameter real CLKIN1_PERIOD = 0.0, CLKFBOUT_MULT_F = 1.0, CLKOUT0_DIVIDE_F = 1.0,
+    parameter int DIVCLK_DIVIDE = 1
+) (
+    input wire logic CLKIN1, CLKFBIN, PWRDWN, RST,
+    output logic CLKFBOUT, CLKFBOUTB, CLKOUT0, CLKOUT0B, CLKOUT1, CLKOUT1B, CLKOUT2, CLKOUT2B,
+        CLKOUT3, CLKOUT3B, CLKOUT4, CLKOUT5, CLKOUT6, LOCKED
+);
+  assign CLKOUT0 = CLKIN1;
+  assign LOCKED = !RST;
+  assign {CLKFBOUT, CLKFBOUTB, CLKOUT0B, CLKOUT1, CLKOUT1B, CLKOUT2, CLKOUT2B, CLKOUT3, CLKOUT3B,
+      CLKOUT4, CLKOUT5, CLKOUT6} = '0;
+endmodule
+`default_nettype wire
+";
+    const BUFFER: &str = "`default_nettype none
+module BUFGCE (input wire logic I, CE, output logic O);
+  assign O = I;
+endmodule
+`default_nettype wire
+";
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("noise of f2");
+    std::fs::create_dir_all(&folder).expect("folder");
+    std::fs::write(folder.join("MMCME4_BASE.sv"), CELLS).expect("cell");
+    std::fs::write(folder.join("BUFGCE.sv"), BUFFER).expect("cell");
+    let spec = DesignSpec::new("shef_f2_noise").search(&folder).search("shell-rtl/shell/aws_f2");
+    let mut sim = Sim::new(build_once(&spec).expect("model")).expect("instance");
+    let (mut rng, mut bits) = (Rng::new(1), Vec::new());
+    for cycle in 0..20_000 {
+        if cycle < 10_000 {
+            sim.poke("rst_ni", u64::from(rng.next_u64() % 16 != 0));
+        } else {
+            sim.poke("rst_ni", u64::from(cycle > 10_010));
+            bits.extend((sim.peek("valid_o") == 1).then(|| sim.peek("bit_o")));
+        }
+        let states = (sim.peek("seeded_o"), sim.peek("unmeasured_o"));
+        assert_eq!(states, (0, 1), "cycle {cycle}");
+        sim.poke("kernel_clk_i", 1);
+        sim.tick();
+        sim.poke("kernel_clk_i", 0);
+        sim.eval();
+    }
+    assert!(bits.len() >= 18 && bits.windows(2).all(|pair| pair[0] != pair[1]), "{bits:?}");
 }

@@ -106,6 +106,7 @@ fn straps() -> KernelStraps {
         shell_flags: 5,
         debug: false,
         seeded: true,
+        unmeasured: false,
     }
 }
 
@@ -467,7 +468,7 @@ fn an_access_of_the_kernel_reaches_the_shield_once() {
 
 #[test]
 fn what_the_shell_says_of_itself_reaches_the_kernel() {
-    const SEEDED: u32 = 1 << 12;
+    const SOURCE: u32 = 3 << 12;
     const DEBUG: u64 = 7;
     at_each_pace(|| {
         let mut s = System::new();
@@ -479,9 +480,13 @@ fn what_the_shell_says_of_itself_reaches_the_kernel() {
             (s.read(SYS + 0x1c), s.read(SYS + 0x80)),
             (straps.root.into(), straps.shell_flags.into())
         );
-        assert_eq!(s.read(NOISE) & SEEDED, SEEDED);
-        s.sim.strap(&KernelStraps { seeded: false, ..straps }).expect("ports");
-        assert_eq!(s.read(NOISE) & SEEDED, 0);
+        // A seed is worse than a source that was never measured, and both set the lower bit.
+        for (seeded, unmeasured, source) in
+            [(false, false, 0), (true, false, 1), (true, true, 1), (false, true, 3)]
+        {
+            s.sim.strap(&KernelStraps { seeded, unmeasured, ..straps.clone() }).expect("ports");
+            assert_eq!(s.read(NOISE) & SOURCE, source << 12, "{seeded} {unmeasured}");
+        }
         // Debug for one cycle of the design's clock, at every position between two edges of the
         // kernel's clock.
         for wait in 0..4 {
@@ -1057,6 +1062,7 @@ mod long {
             shell_flags: 0,
             debug: false,
             seeded: false,
+            unmeasured: false,
         };
         let mut sim =
             SystemSim::new(&library, &straps, AxiMemoryConfig::default()).expect("instance");

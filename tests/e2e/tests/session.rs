@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use shef::{Connected, Device, Expect, Fault, Host, Keyed, Ran, SdkError, Session};
-use shef_card::Engine;
+use shef_card::{CardOptions, Engine};
 use shef_lab::attacks::{buffers, upload};
 use shef_lab::data::Dataset;
 use shef_lab::knn::{self, Buffers};
@@ -13,7 +13,7 @@ use shef_lab::tap::MessageKind;
 use shef_lab::world::{Cards, Plan, Probe, World};
 use shef_proto::channel::{ChannelError, FaultKind, ShieldAnswer, ShieldStatement, State, status};
 use shef_proto::config::{Config, Mode, OnFault, Region};
-use shef_proto::evidence::RootOfTrust;
+use shef_proto::evidence::{AcceptedEntropy, EntropySource, RootOfTrust};
 use shef_proto::load::first_epochs;
 use shef_regs::ctl;
 use shef_seal::OpenPolicy;
@@ -337,7 +337,11 @@ fn a_seed_shows_in_evidence_and_a_policy_must_name_it() {
     .unwrap();
     let (mut host, _) = seeded.card(&mut |_| {}).unwrap();
     assert_eq!(
-        code(seeded.release(&mut host).map(|r| assert!(r.verified.claims().seeded))),
+        code(
+            seeded
+                .release(&mut host)
+                .map(|r| assert_eq!(r.verified.claims().entropy, EntropySource::Seeded))
+        ),
         "accepted"
     );
     let strict =
@@ -355,6 +359,29 @@ fn a_seed_shows_in_evidence_and_a_policy_must_name_it() {
         code(verifier.appraise_kernel(&evidence, &challenge, 1_767_225_600)),
         "SHEF-ATT-022"
     );
+}
+
+/// A card whose noise source was never measured runs sessions for parties that accept it, and no other.
+#[test]
+fn an_unmeasured_source_shows_in_evidence_and_a_policy_must_name_it() {
+    let options = CardOptions { unmeasured: true, ..CardOptions::digits(Engine::Model).unwrap() };
+    let mut s = setup_of(Cards::Made(options));
+    s.world.ready(&mut s.host).unwrap();
+    let session = s.world.attest(&mut s.host).unwrap();
+    assert_eq!(session.verified().claims().entropy, EntropySource::Unmeasured);
+    drop(session);
+    let mut policy = s.world.verifier().policy().clone();
+    assert_eq!(core::mem::take(&mut policy.entropy), AcceptedEntropy::Unmeasured);
+    let verifier = shef::Verifier::new(
+        "data-owner",
+        s.world.verifier().anchors().to_vec(),
+        s.world.verifier().reference().clone(),
+        policy,
+    );
+    let mut entropy = shef::SystemEntropy::new().unwrap();
+    let challenge = shef::Challenge::draw("data-owner", &mut entropy);
+    let evidence = s.host.kernel_evidence(&challenge).unwrap();
+    assert_eq!(code(verifier.appraise_kernel(&evidence, &challenge, now())), "SHEF-ATT-026");
 }
 
 /// A Shield without card memory: attested, keyed, registers over the channel, a statement, closed.

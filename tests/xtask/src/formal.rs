@@ -56,6 +56,9 @@ struct Proof {
     /// Part of the normal test.
     #[serde(default)]
     quick: bool,
+    /// The bench has several clocks, each a free input.
+    #[serde(default)]
+    clocks: bool,
     mutant: Vec<Mutant>,
 }
 
@@ -261,11 +264,12 @@ impl Task {
     }
 
     /// sby's file for it.
-    fn config(&self, top: &str) -> String {
+    fn config(&self, p: &Proof) -> String {
+        let (top, clocks) = (&p.name, if p.clocks { "multiclock on\n" } else { "" });
         let names: Vec<&str> = self.sources.iter().map(|(name, _)| name.as_str()).collect();
         let Self { mode, depth, .. } = self;
         format!(
-            "[options]\nmode {mode}\ndepth {depth}\n[engines]\nsmtbmc --nomem z3\n[script]\n\
+            "[options]\nmode {mode}\ndepth {depth}\n{clocks}[engines]\nsmtbmc --nomem z3\n[script]\n\
              read_slang -j 1 --no-synthesis-define --top {top} {}\nprep -top {top}\n[files]\nin/{}\n",
             names.join(" "),
             names.join("\nin/")
@@ -278,7 +282,7 @@ fn folder(proof: &str, task: &str) -> PathBuf {
 }
 
 fn one<'a>(prover: &tools::Prover, p: &'a Proof, task: &Task, again: bool) -> Result<Row<'a>> {
-    let config = task.config(&p.name);
+    let config = task.config(p);
     let mut hash = Sha256::new();
     let texts = task.sources.iter().map(|(_, text)| text);
     for part in [&config, &prover.version].into_iter().chain(texts) {

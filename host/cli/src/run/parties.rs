@@ -10,7 +10,7 @@ use shef::{
 use shef_console::{CliError, Output, hex};
 use shef_flags::ServiceArgs;
 use shef_project::Design;
-use shef_proto::evidence::RootOfTrust;
+use shef_proto::evidence::{AcceptedEntropy, RootOfTrust};
 use shef_proto::image::{Container, Description};
 use shef_rego::Workers;
 use shef_verify::bundle::{Bundle, BundleError};
@@ -19,7 +19,7 @@ use shef_verify::{ImageReference, Policy};
 
 use super::steps::Steps;
 use crate::image::MAX_CONTAINER;
-use crate::verify::{TrustArgs, key_folder, now, read};
+use crate::verify::{key_folder, now, read};
 
 /// Audience of the evidence.
 const AUDIENCE: &str = "shef run";
@@ -44,9 +44,6 @@ pub struct PartyArgs {
     /// The verifier service
     #[command(flatten)]
     service: ServiceArgs,
-    /// Trust data for a card that this command did not start
-    #[command(flatten)]
-    trust: Option<TrustArgs>,
 }
 
 /// The source of the image.
@@ -66,6 +63,8 @@ pub struct Parties {
     trust: Option<Bundle>,
     /// The policy for a simulated card that this command starts.
     own_policy: Policy,
+    /// Device type of an image that is built.
+    target: String,
     entropy: SystemEntropy,
 }
 
@@ -95,12 +94,20 @@ fn malformed(error: impl Into<BundleError>) -> CliError {
 }
 
 impl PartyArgs {
-    /// Reads the files of the parties. `own` says that this command starts the card.
+    /// Reads the files of the parties. `own` says that this command starts the card, and `trust` is
+    /// the trust data for any other one, of the device type `target`.
     ///
     /// # Errors
     /// SHEF-CLI-001 for missing flags, SHEF-CLI-029 for an image of another project, and errors of
     /// the files.
-    pub fn read(&self, output: &Output, design: &Design, own: bool) -> Result<Parties, CliError> {
+    pub fn read(
+        &self,
+        output: &Output,
+        design: &Design,
+        own: bool,
+        trust: Option<Bundle>,
+        target: &str,
+    ) -> Result<Parties, CliError> {
         let by_service = self.image_key.is_some() || self.data_key.is_some();
         if let (false, Some(flag)) = (by_service, self.service.given()) {
             return Err(missing(&format!(
@@ -108,20 +115,12 @@ impl PartyArgs {
             )));
         }
         let service = if by_service { Some(self.service.open()?) } else { None };
-        if self.trust.is_none() && !own && (self.image.is_none() || self.data_key.is_none()) {
+        if trust.is_none() && !own && (self.image.is_none() || self.data_key.is_none()) {
             return Err(missing(
                 "this command trusts only simulated cards that it starts: expected --anchors, --reference and \
                  --policy, or --verifier with --image, --image-key and --data-key",
             ));
         }
-        let trust = match &self.trust {
-            None => None,
-            Some(trust) => {
-                let bundle = trust.load()?;
-                trust.note_unknown(output, &bundle);
-                Some(bundle)
-            }
-        };
         let mut entropy = SystemEntropy::new()?;
         let mut vendor_keys = None;
         let source = match (&self.image, &self.image_key, &self.vendor) {
@@ -141,7 +140,8 @@ impl PartyArgs {
         let mut own_policy = Policy::strict(AUDIENCE, &[RootOfTrust::Simulated]);
         own_policy.bypass = design.config().bypass_regions().map(|r| r.name.clone()).collect();
         let data_key = self.data_key.clone();
-        Ok(Parties { source, vendor_keys, service, data_key, trust, own_policy, entropy })
+        let target = target.to_owned();
+        Ok(Parties { source, vendor_keys, service, data_key, trust, own_policy, target, entropy })
     }
 }
 
@@ -198,6 +198,14 @@ impl Parties {
         }))
     }
 
+    /// The noise source that the image accepts: the one vendor and owner share one policy.
+    fn accepted_entropy(&self) -> Result<AcceptedEntropy, CliError> {
+        Ok(match &self.trust {
+            Some(trust) => trust.appraisal_policy().map_err(malformed)?.typed().entropy,
+            None => AcceptedEntropy::Tested,
+        })
+    }
+
     /// Kernel round: the image's key goes to the appraised Security Kernel, which loads the image.
     ///
     /// # Errors
@@ -213,13 +221,14 @@ impl Parties {
             Source::Built(vendor) => {
                 steps.begin("building the image");
                 let description = Description {
-                    target: shef_project::TARGET.to_owned(),
+                    target: self.target.clone(),
                     accelerator: design.name().to_owned(),
                     svn: 1,
                     min_kernel_svn: 1,
                     config: config.clone(),
                     design_digest: design.digest(),
                     chunk_size: 4096,
+                    entropy: self.accepted_entropy()?,
                 };
                 let program = design.program().map_err(crate::project::failed)?;
                 let image = vendor.build(&description, &program, &mut self.entropy)?;

@@ -304,8 +304,8 @@ impl Expect {
     }
 
     /// Minimum policy for evidence, independent of the appraiser. By default a verifier service is
-    /// held to [`Policy::strict`] for hardware: no simulated, debug or seeded device, no
-    /// unprotected region.
+    /// held to [`Policy::strict`] for hardware: no simulated, debug or seeded device, no unmeasured
+    /// noise source, no unprotected region.
     #[must_use]
     pub fn floor(mut self, policy: Policy) -> Self {
         self.floor = Some(policy);

@@ -326,7 +326,7 @@ impl Run {
     }
 
     fn reset(&mut self, round: u64) {
-        if round % 2 == 0 {
+        if round.is_multiple_of(2) {
             self.within_a_copy();
             self.shell.reset(1_000);
             self.begin();
@@ -335,7 +335,7 @@ impl Run {
     }
 
     fn power(&mut self, round: u64) {
-        if round % 2 == 1 {
+        if !round.is_multiple_of(2) {
             self.within_a_copy();
             self.shell.power_down(1_000_000);
             self.shell.step(100);

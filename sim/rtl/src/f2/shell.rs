@@ -111,6 +111,8 @@ struct Image {
     pcim: Pcim,
     irq: Irq,
     record: Record,
+    /// Reset of the memory controller, as the simulation shows it.
+    memory_rst_n: Option<Port>,
     /// Inputs that a CL must ignore.
     ignored: Vec<Port>,
     noise: Rng,
@@ -147,6 +149,7 @@ impl Image {
             pcim,
             irq: Irq::new(&sim, config.stalls.unwrap_or(0))?,
             record: Record::new(),
+            memory_rst_n: sim.find("obs_memory_rst_n"),
             ignored: ignored.iter().filter_map(|n| sim.find(n)).collect(),
             noise: Rng::new(config.stalls.unwrap_or(0)),
             core: CoreSide::new(sim, &config.memory)?,
@@ -157,7 +160,8 @@ impl Image {
     fn edge(&mut self, host: &mut impl HostBus) {
         match self.clocks.approach(&mut self.core.sim) {
             Edge::Core => {
-                self.core.sample();
+                let memory = self.memory_rst_n.is_none_or(|p| self.core.sim.get(p) != 0);
+                self.core.sample(memory);
                 self.clocks.rise(&mut self.core.sim, Edge::Core);
                 self.core.drive();
             }

@@ -97,6 +97,7 @@ pub fn straps(kind: RootOfTrust) -> KernelStraps {
         shell_flags: 0,
         debug: false,
         seeded: false,
+        unmeasured: false,
     }
 }
 

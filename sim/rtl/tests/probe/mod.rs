@@ -64,6 +64,7 @@ pub fn straps() -> KernelStraps {
         shell_flags: 5,
         debug: false,
         seeded: true,
+        unmeasured: false,
     }
 }
 

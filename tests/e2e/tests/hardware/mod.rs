@@ -10,7 +10,7 @@ use shef_proto::cert::{self, Certificate};
 use shef_proto::config::OnFault;
 use shef_proto::cose::SigningKey;
 use shef_proto::evidence::{
-    self, Claims, Common, DebugState, RootOfTrust, ShieldClaims, ShieldState,
+    self, Claims, Common, DebugState, EntropySource, RootOfTrust, ShieldClaims, ShieldState,
 };
 use shef_verify::{ReferenceValues, TrustAnchor};
 
@@ -58,7 +58,7 @@ impl Hardware {
             kernel_digest: kernel.digest,
             kernel_svn: kernel.svn,
             shell_digest: self.known.shells[0].digest,
-            seeded: false,
+            entropy: EntropySource::Tested,
             key: key("shield").public_key(),
         };
         let shield = shield.then(|| ShieldClaims {

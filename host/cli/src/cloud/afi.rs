@@ -1,0 +1,191 @@
+//! `shef cloud afi`: an image at AWS, and its lock file.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+use shef_cloud::afi::{self, Order};
+use shef_cloud::lock::Lock;
+use shef_cloud::logic::{self, Image, OUT};
+use shef_cloud::tarball;
+use shef_cloud::{CloudError, Step};
+use shef_console::{CliError, Exit, Output, file, hex, interrupt};
+use shef_kernel::KernelImage;
+use shef_proto::crypto::sha256;
+use shef_verify::bundle::Bundle;
+use shef_verify::corim::MAX_CORIM;
+use shef_verify::crypto::portable;
+
+use super::print::{self, ProgramArgs, Watching};
+use crate::secret::{ANCHOR, CERTIFICATE};
+use crate::verify::{now, text};
+
+/// Longest kernel image.
+pub const MAX_KERNEL: u64 = 1 << 20;
+
+/// Flags of `shef cloud afi`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "The object in S3 holds the secret inside of the checkpoint: it is deleted as soon as the image is available, or failed. \
+                  A second call waits for the same image. The lock file is written last."
+)]
+pub struct AfiArgs {
+    /// Folder that `shef cloud build` finished
+    #[arg(value_name = "NAME")]
+    dir: PathBuf,
+    /// Private bucket without versioning, in the region
+    #[arg(long, value_name = "BUCKET")]
+    bucket: String,
+    /// AWS region [default: AWS_REGION, else AWS_DEFAULT_REGION]
+    #[arg(long, value_name = "NAME")]
+    region: Option<String>,
+    /// Begin of all names in the bucket
+    #[arg(long, value_name = "TEXT", default_value = "shef")]
+    prefix: String,
+    /// Image of the Security Kernel that cards boot with this image
+    #[arg(long, value_name = "FILE")]
+    kernel: PathBuf,
+    /// The vendor's signed reference values, of `shef image build`
+    #[arg(long, value_name = "FILE")]
+    corim: PathBuf,
+    /// Permitted signers of them (TOML)
+    #[arg(long, value_name = "FILE")]
+    signers: PathBuf,
+    /// Output file: the lock file
+    #[arg(long, value_name = "FILE")]
+    lock: PathBuf,
+    /// Longest time to wait for the image
+    #[arg(long, value_name = "MINUTES", default_value_t = 360)]
+    wait: u64,
+    /// Time between two looks at it
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    interval: u64,
+    #[command(flatten)]
+    programs: ProgramArgs,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    file: String,
+    #[serde(flatten)]
+    lock: &'a Lock,
+}
+
+/// The one tarball in the folder of the results.
+fn tarball_of(dir: &Path) -> Result<PathBuf, CliError> {
+    // A program that works elsewhere reads it.
+    let out = dir.join(OUT).canonicalize();
+    let out = out.map_err(|e| CliError::read_file(dir, &e))?;
+    let wrong = |found: String| CloudError::Folder {
+        dir: dir.to_owned(),
+        found,
+        expected: "one tarball in out, which `shef cloud build` makes",
+    };
+    let entries = std::fs::read_dir(&out).map_err(|e| wrong(format!("{OUT}: {e}")))?;
+    let mut tarballs: Vec<PathBuf> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|it| it == "tar"))
+        .collect();
+    match (tarballs.pop(), tarballs.len()) {
+        (Some(one), 0) => Ok(one),
+        (None, _) => Err(wrong("no tarball".to_owned()).into()),
+        (Some(_), more) => Err(wrong(format!("{} tarballs", more + 1)).into()),
+    }
+}
+
+/// Checks the vendor's reference values: signed, and with an image of this design.
+fn vouched(args: &AfiArgs, image: &Image) -> Result<Vec<u8>, CliError> {
+    let corim = file::read(&args.corim, MAX_CORIM as u64)?;
+    let bundle =
+        Bundle { signers: text(&args.signers)?, corims: vec![corim.clone()], ..Bundle::default() };
+    let values = bundle
+        .reference_values(now(None), None, portable)
+        .map_err(|e| CliError::new(e.code(), format!("{}: {e}", args.corim.display())))?;
+    let found: Vec<String> =
+        values.images.iter().map(|known| hex::encode(&known.design_digest)).collect();
+    if found.contains(&image.design) {
+        return Ok(corim);
+    }
+    Err(CloudError::Locked {
+        file: args.corim.clone(),
+        what: "its design",
+        found: found.join(", "),
+        expected: image.design.clone(),
+    }
+    .into())
+}
+
+/// Runs `shef cloud afi`.
+///
+/// # Errors
+/// Those of the files, of AWS's programs, and of AWS.
+pub fn run(output: &Output, args: &AfiArgs) -> Result<Exit, CliError> {
+    interrupt::cleans_up()?;
+    let region = print::region(args.region.as_deref())
+        .ok_or_else(|| CliError::new("SHEF-CLI-001", "expected --region, or AWS_REGION"))?;
+    let image = logic::read(&args.dir)?;
+    let tarball = tarball::check(&tarball_of(&args.dir)?, &image.shell_version)?;
+    let corim = vouched(args, &image)?;
+    let kernel = file::read(&args.kernel, MAX_KERNEL)?;
+    let parsed = KernelImage::parse(&kernel)
+        .map_err(|e| CliError::new(e.code(), format!("{}: {e}", args.kernel.display())))?;
+    let of = |name: &str| -> Result<String, CliError> {
+        Ok(hex::encode(&sha256(&file::read(&args.dir.join(name), 1 << 16)?)))
+    };
+    let (certificate, anchor) = (of(CERTIFICATE)?, of(ANCHOR)?);
+    let order = Order {
+        region: region.clone(),
+        bucket: args.bucket.clone(),
+        prefix: args.prefix.trim_end_matches('/').to_owned(),
+        name: format!("{}-{}", image.accelerator, tarball.tag),
+        description: format!("shef design {}", &image.design[..16]),
+        interval: Duration::from_secs(args.interval),
+        wait: Duration::from_secs(args.wait * 60),
+        limits: args.programs.limits(),
+    };
+    if args.programs.dry_run {
+        let mut steps = order.plan(&tarball)?;
+        steps.push(Step::Change(format!("write {}", args.lock.display())));
+        return print::plan(output, &steps);
+    }
+    let watching = Watching::new(output, "looking at the tarball");
+    let made = afi::make(&order, &tarball, &mut |text| watching.step(text))?;
+    let lock = Lock {
+        format: Lock::format(),
+        accelerator: image.accelerator,
+        target: image.target,
+        root_of_trust: image.root_of_trust,
+        source: image.design,
+        firmware: hex::encode(&sha256(&kernel)),
+        firmware_svn: parsed.svn,
+        shell: image.shell,
+        shell_version: image.shell_version,
+        hdk_release: image.hdk_release,
+        core_khz: image.core_khz,
+        dcp: tarball.dcp,
+        tarball: tarball.digest,
+        region,
+        afi: made.afi,
+        agfi: made.agfi,
+        ueid: image.ueid,
+        certificate,
+        anchor,
+        corim: hex::encode(&sha256(&corim)),
+    };
+    lock.write(&args.lock)?;
+    drop(watching);
+    let logs = format!("s3://{}/{}", args.bucket, order.logs());
+    for (name, text) in [
+        ("image", format!("{} in {}, {}", lock.afi, lock.region, lock.agfi)),
+        ("object in S3", "deleted".to_owned()),
+        ("logs of AWS", logs),
+        ("lock file", args.lock.display().to_string()),
+        ("keep", format!("{CERTIFICATE} and {ANCHOR} of {}", args.dir.display())),
+        ("next", "on the F2 instance: shef cloud load".to_owned()),
+    ] {
+        print::pair(output, name, &text)?;
+    }
+    output.document(&Document { file: args.lock.display().to_string(), lock: &lock })?;
+    Ok(Exit::Done)
+}

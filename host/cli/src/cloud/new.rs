@@ -1,0 +1,166 @@
+//! `shef cloud new`: the folder of an image, in memory.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use shef_cloud::Step;
+use shef_cloud::hdk::Hdk;
+use shef_cloud::logic::{self, CoreClock, Folder, Image, Source, TARGET, TOP};
+use shef_cloud::place;
+use shef_console::{CliError, Exit, Output, hex, interrupt};
+use shef_gen::secret::SECRET_PACKAGE;
+use shef_project::{Design, repo_root};
+use shef_proto::crypto::sha256;
+
+use super::print::{self, Watching};
+use crate::project::failed;
+use crate::secret;
+
+/// Our part of the custom logic, below the repository.
+const SHELL: &str = "shell-rtl/shell/aws_f2";
+/// Stand-ins for AWS's modules in simulation: an image has AWS's own.
+const MODEL: &str = "shell-rtl/shell/f2_model";
+/// The module that a design's digest measures.
+const MEASURED: &str = "shef_core";
+/// Clock of the core in MHz, unless a flag names another: 1,000 MHz / 15.
+const CORE_MHZ: f64 = 66.7;
+
+/// Flags of `shef cloud new`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "NAME holds the secret of the image until `shef cloud build` removes it: it must be on tmpfs, as below /dev/shm. \
+                  Nothing of the HDK is copied; links refer to it."
+)]
+pub struct NewArgs {
+    /// Folder to make, on tmpfs
+    #[arg(value_name = "NAME")]
+    dir: PathBuf,
+    /// Folder of AWS's hardware development kit (aws-fpga, branch f2), after hdk_setup.sh
+    #[arg(long, value_name = "DIR")]
+    hdk: PathBuf,
+    /// Folder of the accelerator's project; by default the digits accelerator
+    #[arg(long, value_name = "DIR")]
+    project: Option<PathBuf>,
+    /// The vendor's key folder; a CA for images is created in it if it is missing
+    #[arg(long, value_name = "DIR")]
+    vendor: PathBuf,
+    /// Name of the vendor, in the trust anchor and in a newly created CA
+    #[arg(long, value_name = "TEXT", default_value = "image vendor")]
+    vendor_name: String,
+    /// Clock of the core: the highest possible one that is not faster [default: 66.7]
+    #[arg(long, value_name = "MHZ")]
+    core_mhz: Option<f64>,
+    /// Print the changes, and make none
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Serialize)]
+struct Document {
+    folder: String,
+    #[serde(flatten)]
+    image: Image,
+}
+
+/// The sources of the custom logic: the design in a Shield, the Security Kernel, and the adapter.
+/// Those of AWS come from the HDK, and identity and secret are generated.
+fn sources(design: &Design) -> Result<Vec<Source>, CliError> {
+    let set = design.bare_sources(MEASURED).map_err(failed)?;
+    let mut set = set.with_kernel().map_err(failed)?.search(SHELL).search(MODEL);
+    TOP.clone_into(&mut set.top);
+    let (_, built) = set.measure_below(MEASURED).read().map_err(failed)?;
+    let model = repo_root().join(MODEL);
+    let own = built.into_iter().filter(|source| !source.path.starts_with(&model));
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let sources = own.map(|source| Source { name: name(&source.path), bytes: source.bytes });
+    Ok(logic::flat(sources.collect())?)
+}
+
+/// Our constraints.
+fn constraints() -> Result<Vec<Source>, CliError> {
+    let folder = repo_root().join(SHELL).join("constraints");
+    let mut files = Vec::new();
+    // A shell without constraints of ours has no folder.
+    for entry in std::fs::read_dir(&folder).into_iter().flatten() {
+        let path = entry.map_err(|e| CliError::read_file(&folder, &e))?.path();
+        if path.extension().is_some_and(|it| it == "xdc") {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            files.push(Source { name, bytes: shef_console::file::read(&path, 1 << 20)? });
+        }
+    }
+    files.sort_by(|one, two| one.name.cmp(&two.name));
+    Ok(files)
+}
+
+/// Runs `shef cloud new`.
+///
+/// # Errors
+/// Those of the HDK, the project, the place, and the vendor's keys.
+pub fn run(output: &Output, args: &NewArgs) -> Result<Exit, CliError> {
+    interrupt::cleans_up()?;
+    let hdk = Hdk::open(&args.hdk)?;
+    hdk.ports()?;
+    hdk.links()?;
+    let shell = hdk.shell_digest()?;
+    let clock = CoreClock::at_most(args.core_mhz.unwrap_or(CORE_MHZ))?;
+    let design = match &args.project {
+        Some(dir) => Design::project(dir).map_err(failed)?,
+        None => Design::digits().map_err(failed)?,
+    };
+    let project = args.project.as_ref().map(|dir| dir.canonicalize()).transpose();
+    let project = project.map_err(|e| CliError::read_file(&args.hdk, &e))?;
+    let (sources, constraints) = (sources(&design)?, constraints()?);
+    if args.dry_run {
+        let dir = args.dir.display();
+        place::in_memory(shef_files::folder(&args.dir))?;
+        let steps = [
+            format!("make {dir} with mode 700"),
+            format!("write {} sources to {dir}/{TOP}/design", sources.len() + 2),
+            format!("write the secret to {dir}/{TOP}/design/{SECRET_PACKAGE}.sv, a new one"),
+            format!("write scripts and {} constraints to {dir}/{TOP}/build", constraints.len()),
+            format!("write a certificate of the CA in {} to {dir}", args.vendor.display()),
+        ]
+        .map(Step::Change);
+        return print::plan(output, &steps);
+    }
+    let watching = Watching::new(output, "making the folder");
+    let folder = Folder::begin(&args.dir)?;
+    // An interrupt leaves no secret.
+    interrupt::parts().push(folder.path().to_owned());
+    let drawn = secret::draw(output, &args.vendor, &args.vendor_name, folder.path())?;
+    let certificate = shef_console::file::read(&drawn.certificate, 1 << 16)?;
+    let image = Image {
+        format: Image::format(),
+        accelerator: design.name().to_owned(),
+        project,
+        target: TARGET.to_owned(),
+        root_of_trust: "provider".to_owned(),
+        design: hex::encode(&design.digest()),
+        shell,
+        shell_version: hdk.shell_version.clone(),
+        hdk: hdk.root().to_owned(),
+        hdk_release: hdk.release.clone(),
+        core_khz: clock.khz(),
+        ueid: drawn.ueid,
+        certificate: hex::encode(&sha256(&certificate)),
+        files: Default::default(),
+    };
+    watching.step("writing sources and scripts");
+    let image = folder.fill(&hdk, sources, constraints, clock, image)?;
+    interrupt::parts().retain(|part| part != folder.path());
+    drop(watching);
+    let mhz = f64::from(image.core_khz) / 1000.0;
+    for (name, text) in [
+        ("folder", format!("{} (mode 700, in memory)", args.dir.display())),
+        ("accelerator", image.accelerator.clone()),
+        ("design", image.design.clone()),
+        ("shell", format!("{} of HDK {}, {}", image.shell_version, image.hdk_release, image.shell)),
+        ("clock", format!("{mhz:.3} MHz, the Security Kernel half of it")),
+        ("ueid", image.ueid.clone()),
+        ("next", format!("shef cloud build {}", shef_console::shell::word(&args.dir))),
+    ] {
+        print::pair(output, name, &text)?;
+    }
+    output.document(&Document { folder: args.dir.display().to_string(), image })?;
+    Ok(Exit::Done)
+}

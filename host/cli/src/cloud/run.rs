@@ -1,0 +1,229 @@
+//! `shef cloud run`: a job on a card of this F2 instance, under the policy of a lock file.
+//!
+//! The slot's word decides nothing: the policy names kernel, shell, device and design of the lock
+//! file, and another image has another device secret.
+
+use std::path::{Path, PathBuf};
+
+use shef::{Host, OpenOptions, Uri};
+use shef_cloud::lock::Lock;
+use shef_cloud::{CloudError, Step, adapter, bind, card, slot};
+use shef_console::{CliError, Exit, Output, file, hex};
+use shef_device::Iommu;
+use shef_project::Design;
+use shef_verify::bundle::Bundle;
+use shef_verify::corim::MAX_CORIM;
+use shef_verify::{KernelReference, Policy, PolicyError, ReferenceValues, ShellReference};
+use shef_vfio::System;
+
+use super::afi::MAX_KERNEL;
+use super::print;
+use super::slot::SlotArgs;
+use crate::project::failed;
+use crate::run::{Card, JobArgs, PartyArgs, Steps, Work, perform};
+use crate::verify::text;
+
+/// Flags of `shef cloud run`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "The boot medium is written and the kernel started again after each reset of the card. With --device, a simulated card takes \
+                  the place of the slot's: it boots without a medium, and the lock file must name it."
+)]
+pub struct RunArgs {
+    /// Folder of the project
+    #[arg(value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+    /// Lock file of the image
+    #[arg(long, value_name = "FILE")]
+    lock: PathBuf,
+    /// Trust anchor of the image: anchor.toml of `shef cloud new`
+    #[arg(long, value_name = "FILE")]
+    anchors: PathBuf,
+    /// Image of the Security Kernel
+    #[arg(long, value_name = "FILE", required_unless_present = "device")]
+    kernel: Option<PathBuf>,
+    /// Signature of that image
+    #[arg(long, value_name = "FILE", required_unless_present = "device")]
+    signature: Option<PathBuf>,
+    /// Certificate of the image: device-id.der of `shef cloud new`
+    #[arg(long, value_name = "FILE", required_unless_present = "device")]
+    certificate: Option<PathBuf>,
+    /// The vendor's signed reference values, if the image of the accelerator is not built here
+    #[arg(long, value_name = "FILE", requires = "signers")]
+    corim: Option<PathBuf>,
+    /// Permitted signers of them (TOML)
+    #[arg(long, value_name = "FILE", requires = "corim")]
+    signers: Option<PathBuf>,
+    /// Revocation list (TOML)
+    #[arg(long, value_name = "FILE")]
+    revocations: Option<PathBuf>,
+    /// A simulated card in place of the slot's: vfio-user:/SOCKET, sim:rtl?project=DIR
+    #[arg(long, value_name = "URI")]
+    device: Option<String>,
+    #[command(flatten)]
+    job: JobArgs,
+    /// Number of sessions, one after the other with the loaded image; all results must be equal
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    sessions: u32,
+    /// Seed for the inputs `random:BYTES`
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    parties: PartyArgs,
+    #[command(flatten)]
+    slot: SlotArgs,
+}
+
+fn malformed(file: &Path) -> impl Fn(PolicyError) -> CliError + '_ {
+    move |e| CliError::new(e.code(), format!("{}: {e}", file.display()))
+}
+
+/// Reads a file, and compares it with its digest in the lock file.
+fn locked(
+    lock: &Lock,
+    path: &Path,
+    most: u64,
+    what: &'static str,
+    digest: &str,
+) -> Result<Vec<u8>, CliError> {
+    let bytes = file::read(path, most)?;
+    lock.holds(path, &bytes, what, digest)?;
+    Ok(bytes)
+}
+
+/// Policy and reference values of a lock file: this image, and no other.
+fn trust(args: &RunArgs, lock: &Lock, design: &Design) -> Result<Bundle, CliError> {
+    let digest = |text: &str| hex::decode_array::<32>(text, "a digest of the lock file");
+    let locked_text = lock.text()?;
+    let id = hex::encode(&shef_proto::crypto::sha256(locked_text.as_bytes()));
+    let mut policy = Policy::strict(&format!("lock file {id}"), &[]);
+    policy.root_of_trust = vec![lock.root_of_trust.clone()];
+    policy.min_kernel_svn = lock.firmware_svn;
+    policy.targets = vec![lock.target.clone()];
+    policy.shells.insert(lock.shell.clone());
+    policy.devices.insert(lock.ueid.clone());
+    policy.accelerators.insert(lock.accelerator.clone());
+    policy.bypass = design.config().bypass_regions().map(|region| region.name.clone()).collect();
+    let reference = ReferenceValues {
+        kernels: vec![KernelReference {
+            name: "firmware of the lock file".to_owned(),
+            digest: digest(&lock.firmware)?,
+            svn: lock.firmware_svn,
+        }],
+        shells: vec![ShellReference {
+            name: format!("shell {}", lock.shell_version),
+            digest: digest(&lock.shell)?,
+        }],
+        images: Vec::new(),
+    };
+    locked(lock, &args.anchors, 1 << 20, "the trust anchor", &lock.anchor)?;
+    let mut bundle = Bundle {
+        policy: policy.to_toml().map_err(malformed(&args.lock))?,
+        anchors: text(&args.anchors)?,
+        reference: reference.to_toml().map_err(malformed(&args.lock))?,
+        revocations: args.revocations.as_deref().map(text).transpose()?,
+        ..Bundle::default()
+    };
+    if let (Some(corim), Some(signers)) = (&args.corim, &args.signers) {
+        bundle.corims = vec![locked(
+            lock,
+            corim,
+            MAX_CORIM as u64,
+            "the vendor's reference values",
+            &lock.corim,
+        )?];
+        bundle.signers = text(signers)?;
+    }
+    Ok(bundle)
+}
+
+/// The boot medium, of the files that the lock file names.
+fn medium(args: &RunArgs, lock: &Lock) -> Result<Vec<u8>, CliError> {
+    let (Some(kernel), Some(signature), Some(certificate)) =
+        (&args.kernel, &args.signature, &args.certificate)
+    else {
+        return Err(CliError::new(
+            "SHEF-CLI-001",
+            "a card boots from --kernel, --signature and --certificate",
+        ));
+    };
+    let kernel = locked(lock, kernel, MAX_KERNEL, "the kernel image", &lock.firmware)?;
+    let certificate = locked(lock, certificate, 1 << 16, "the certificate", &lock.certificate)?;
+    let signature = file::read(signature, 1 << 10)?;
+    Ok(adapter::medium(&kernel, &signature, &certificate)?)
+}
+
+/// Runs `shef cloud run`.
+///
+/// # Errors
+/// Those of the files, of the slot, of the card, and of the appraisal.
+pub fn run(output: &Output, args: &RunArgs) -> Result<Exit, CliError> {
+    let lock = Lock::read(&args.lock)?;
+    let design = Design::project(&args.dir).map_err(failed)?;
+    let found = hex::encode(&design.digest());
+    if found != lock.source {
+        return Err(CloudError::Locked {
+            file: args.dir.clone(),
+            what: "the design of the project",
+            found,
+            expected: lock.source,
+        }
+        .into());
+    }
+    let trust = trust(args, &lock, &design)?;
+    let given = args.device.as_deref().map(str::parse::<Uri>).transpose()?;
+    let medium = if given.is_none() { medium(args, &lock)? } else { Vec::new() };
+    if args.slot.programs.dry_run {
+        let mut steps = Vec::new();
+        if given.is_none() {
+            steps = slot::plan(args.slot.slot, &lock.agfi)?.split_off(3);
+            steps.push(Step::Change(format!(
+                "open the card, reset it, write {} words to the boot medium, and start the kernel",
+                medium.len().div_ceil(4)
+            )));
+        }
+        steps.push(Step::Change(format!(
+            "read evidence under the policy of {}: firmware {}, shell {}, design {}, device {}",
+            args.lock.display(),
+            &lock.firmware[..16],
+            &lock.shell[..16],
+            &lock.source[..16],
+            lock.ueid
+        )));
+        return print::plan(output, &steps);
+    }
+    let work = Work {
+        dir: &args.dir,
+        job: &args.job,
+        sessions: args.sessions,
+        seed: args.seed,
+        parties: &args.parties,
+    };
+    let uri = match given {
+        Some(uri) => uri,
+        None => {
+            let slot = slot::describe(args.slot.slot, true, args.slot.pace().limits)?;
+            if slot.image.as_deref() != Some(&*lock.agfi) {
+                let image = slot.image.as_deref().unwrap_or("no image");
+                output.warn(format!(
+                    "slot {} reports {image}, and the lock file has {}: evidence decides",
+                    slot.slot, lock.agfi
+                ));
+            }
+            Uri::Pci { function: bind::function(&slot)?, iommu: Iommu::None }
+        }
+    };
+    let card = Card { uri, target: &lock.target, trust: Some(trust) };
+    perform(output, &work, card, |uri, steps| open(uri, medium, steps))
+}
+
+/// Opens the card of the slot, or a simulated one.
+fn open(uri: &Uri, medium: Vec<u8>, steps: &Steps<'_>) -> Result<Host, CliError> {
+    let Uri::Pci { function, .. } = uri else {
+        let options = OpenOptions { tls: None, progress: Some(steps.progress()) };
+        return Ok(shef::open_with(uri, options)?);
+    };
+    let system = System::default();
+    let card = card::open(&system, *function, medium, &mut |text| steps.begin(text))?;
+    Ok(Host::new(Box::new(card)))
+}

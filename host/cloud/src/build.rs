@@ -1,0 +1,608 @@
+//! From the folder of an image to its tarball: the flows of the HDK's script, judged by the files
+//! that they leave and never by their status, which is 0 after failures.
+//!
+//! | step | runs | left, and looked at |
+//! |---|---|---|
+//! | synthesis | `aws_build_dcp_from_cl.py -f SynthCL` | encrypted sources, post-synthesis checkpoint |
+//! | implementation | `aws_build_dcp_from_cl.py -f ImplCL` | routed checkpoint, timing report |
+//! | comparison | `vivado` with `pr_verify` | report and log |
+//! | tarball | nothing | tarball with manifest |
+//! | search | nothing | no file with the secret |
+//! | clean-up | nothing | tarball and reports only |
+//!
+//! `build.json` has each step that is done, with the digest of its result: the same command again
+//! continues after the last one whose result is still there.
+
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+
+use crate::hdk::{Hdk, digest};
+use crate::logic::{Folder, Image, TOP};
+use crate::run::{self, Limits};
+use crate::scan::{self, Scan};
+use crate::tarball::{self, Manifest};
+use crate::tools::{self, Call};
+use crate::{CloudError, Step, Watch, place};
+
+/// The record of the steps.
+const RECORD: &str = "build.json";
+/// Our script for the comparison.
+const VERIFY_SCRIPT: &str = include_str!("scripts/pr_verify.tcl");
+/// What a secret's file is called, for messages.
+const LOGS: &str = "logs";
+
+/// Choices of a build.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Directive of `place_design`.
+    pub place: String,
+    /// Directive of `route_design`.
+    pub route: String,
+    /// Digest of an encryption script that the user has read.
+    pub encrypt_script: Option<String>,
+    /// Limits of the programs.
+    pub limits: Limits,
+}
+
+/// The steps that are done, each with the digest of its result.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// Tag of the build.
+    pub tag: String,
+    /// Digest of everything that it was made from.
+    pub inputs: String,
+    /// Post-synthesis checkpoint.
+    pub synthesis: Option<String>,
+    /// Routed checkpoint.
+    pub implementation: Option<String>,
+    /// Report of the comparison.
+    pub comparison: Option<String>,
+    /// Tarball.
+    pub tarball: Option<String>,
+    /// Files that were searched for the secret.
+    pub searched: Option<usize>,
+    /// Whether everything but the results is gone.
+    pub clean: bool,
+}
+
+/// The result of a build.
+#[derive(Debug, Clone, Serialize)]
+pub struct Built {
+    /// The tarball.
+    pub tarball: PathBuf,
+    /// Its SHA-256.
+    pub digest: String,
+    /// Tag of the build.
+    pub tag: String,
+    /// Files that were searched for the secret.
+    pub searched: usize,
+    /// Worst slack of the timing report in ns, if it has one.
+    pub slack_ns: Option<f64>,
+}
+
+/// One line for each thing that a build would do.
+///
+/// # Errors
+/// SHEF-CLD-054.
+pub fn plan(folder: &Path, hdk: &Hdk, options: &Options) -> Result<Vec<Step>, CloudError> {
+    let scripts = folder.join(TOP).join("build/scripts");
+    let mut steps = Vec::new();
+    for flow in ["SynthCL", "ImplCL"] {
+        steps.push(script(flow, "TAG", options)?.within(&scripts).into());
+    }
+    steps.push(verify(folder, hdk, "TAG")?.into());
+    let folder = folder.display();
+    steps.extend(
+        [
+            format!("write {folder}/out/TAG.Developer_CL.tar"),
+            format!("search every file below {folder} and the project for the secret"),
+            format!("remove {folder}/{TOP}, but for reports"),
+        ]
+        .map(Step::Change),
+    );
+    Ok(steps)
+}
+
+/// A flow of the kit's script.
+fn script(flow: &str, tag: &str, options: &Options) -> Result<Call, CloudError> {
+    tools::BUILD.call(&[
+        ("cl", TOP),
+        ("flow", flow),
+        ("place", &options.place),
+        ("route", &options.route),
+        ("tag", tag),
+    ])
+}
+
+/// The paths of a build's files.
+struct Paths {
+    build: PathBuf,
+    checkpoints: PathBuf,
+    reports: PathBuf,
+    logs: PathBuf,
+    tag: String,
+}
+
+impl Paths {
+    fn new(folder: &Path, tag: &str) -> Self {
+        let build = folder.join(TOP).join("build");
+        Self {
+            checkpoints: build.join("checkpoints"),
+            reports: build.join("reports"),
+            logs: folder.join(LOGS),
+            build,
+            tag: tag.to_owned(),
+        }
+    }
+
+    fn checkpoint(&self, stage: &str) -> PathBuf {
+        self.checkpoints.join(format!("{TOP}.{}.{stage}.dcp", self.tag))
+    }
+
+    fn timing(&self) -> PathBuf {
+        self.reports.join(format!("{TOP}.{}.post_route_timing.rpt", self.tag))
+    }
+
+    fn comparison(&self) -> PathBuf {
+        self.reports.join(format!("{TOP}.{}.pr_verify.txt", self.tag))
+    }
+}
+
+/// The comparison with the shell's checkpoint.
+fn verify(folder: &Path, hdk: &Hdk, tag: &str) -> Result<Call, CloudError> {
+    let paths = Paths::new(folder, tag);
+    let text = |path: &Path| path.display().to_string();
+    tools::VERIFY.call(&[
+        ("log", &text(&paths.logs.join("pr_verify.log"))),
+        ("script", &text(&folder.join("pr_verify.tcl"))),
+        ("shell", &text(&hdk.checkpoint())),
+        ("routed", &text(&paths.checkpoint("post_route"))),
+        ("report", &text(&paths.comparison())),
+    ])
+}
+
+/// Builds the tarball, or continues.
+///
+/// # Errors
+/// [`CloudError`]; everything that was done is recorded.
+pub fn build(
+    folder: &Folder,
+    image: &Image,
+    hdk: &Hdk,
+    options: &Options,
+    environment: impl Fn(&str) -> Option<std::ffi::OsString>,
+    watch: Watch<'_>,
+) -> Result<Built, CloudError> {
+    let dir = folder.path();
+    let inputs = inputs(image, options)?;
+    let mut record = Record::read(dir)?.filter(|record| record.inputs == inputs);
+    let tag = record.as_ref().map_or_else(tag, |record| record.tag.clone());
+    let mut record = record.take().unwrap_or(Record { tag, inputs, ..Record::default() });
+    let paths = Paths::new(dir, &record.tag);
+    let tarball = folder.out().join(format!("{}.Developer_CL.tar", record.tag));
+    if !record.clean {
+        if !record.is(&record.tarball, &tarball) || record.searched.is_none() {
+            hdk.encrypts(options.encrypt_script.as_deref())?;
+            hdk.environment(&environment)?;
+            folder.unchanged(hdk, image)?;
+            for folder in [&paths.logs, &paths.checkpoints, &paths.reports] {
+                fs::create_dir_all(folder).map_err(CloudError::io("make", folder))?;
+            }
+            let steps = Steps { folder, hdk, options, paths: &paths };
+            steps.synthesis(&mut record, watch)?;
+            steps.implementation(&mut record, watch)?;
+            steps.comparison(&mut record, watch)?;
+            steps.tarball(&mut record, image, &tarball, watch)?;
+            steps.search(&mut record, image, watch)?;
+        }
+        clean(folder, &paths, watch)?;
+        record.clean = true;
+        record.write(dir)?;
+    }
+    let checked = tarball::check(&tarball, &image.shell_version)?;
+    let report = folder.out().join(paths.timing().file_name().unwrap_or_default());
+    Ok(Built {
+        tarball,
+        digest: checked.digest,
+        tag: record.tag,
+        searched: record.searched.unwrap_or(0),
+        slack_ns: slack(&report),
+    })
+}
+
+/// Digest of everything that decides the result.
+fn inputs(image: &Image, options: &Options) -> Result<String, CloudError> {
+    let json = serde_json::to_string(image).map_err(|e| CloudError::Value {
+        what: "the description of the image",
+        found: e.to_string(),
+        expected: "JSON",
+    })?;
+    let text = format!("{json}\n{}\n{}\n", options.place, options.route);
+    Ok(hex::encode(shef_proto::crypto::sha256(text.as_bytes())))
+}
+
+/// A tag as the HDK's script makes it, from the time.
+fn tag() -> String {
+    let seconds =
+        SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Days since 0000-03-01, in years that begin in March.
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day_of_month = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!("{year:04}_{month:02}_{day_of_month:02}-{hour:02}{minute:02}{second:02}")
+}
+
+impl Record {
+    fn read(dir: &Path) -> Result<Option<Self>, CloudError> {
+        let path = dir.join(RECORD);
+        match fs::read(&path) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(CloudError::io("read", &path)(e)),
+            // A record of another version: the build begins again.
+            Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
+        }
+    }
+
+    fn write(&self, dir: &Path) -> Result<(), CloudError> {
+        let path = dir.join(RECORD);
+        let text = serde_json::to_vec_pretty(self)
+            .map_err(|e| CloudError::io("write", &path)(std::io::Error::other(e)))?;
+        place::write(&path, &text)
+    }
+
+    /// Whether a result is the recorded one.
+    fn is(&self, recorded: &Option<String>, file: &Path) -> bool {
+        recorded.as_ref().is_some_and(|recorded| digest(file).is_ok_and(|found| found == *recorded))
+    }
+}
+
+/// The steps of a build.
+struct Steps<'a> {
+    folder: &'a Folder,
+    hdk: &'a Hdk,
+    options: &'a Options,
+    paths: &'a Paths,
+}
+
+impl Steps<'_> {
+    /// Runs a flow of the kit's script. Its status says nothing, except that it ran.
+    fn flow(&self, flow: &str) -> Result<PathBuf, CloudError> {
+        let log = self.paths.logs.join(format!("{flow}.log"));
+        // Files of an earlier attempt prove nothing.
+        place::erase(&self.vivado_log())?;
+        match fs::remove_dir_all(self.encrypted()) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(CloudError::io("remove", &self.encrypted())(e));
+            }
+            _ => {}
+        }
+        let mut call = script(flow, &self.paths.tag, self.options)?;
+        call = call.within(&self.paths.build.join("scripts"));
+        call.log = Some(log.clone());
+        call.variables.push(("CL_DIR", self.folder.logic().into()));
+        match run::any(&call, self.options.limits) {
+            Ok(_) => Ok(log),
+            // The log has the reason, as for a script that goes on.
+            Err(CloudError::Died { signal: 9, .. }) => Ok(log),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The log that the script lets Vivado write.
+    fn vivado_log(&self) -> PathBuf {
+        self.paths.build.join(format!("scripts/{}.vivado.log", self.paths.tag))
+    }
+
+    /// The error for a result that is missing: by the log.
+    fn missing(&self, step: &'static str, expected: &Path, log: &Path) -> CloudError {
+        let below = expected.strip_prefix(self.folder.path()).unwrap_or(expected);
+        let expected = below.display().to_string();
+        let vivado = self.vivado_log();
+        for log in [log, &vivado] {
+            if let Some((line, _)) = find(log, |line| line.trim_end().ends_with("Killed")) {
+                return CloudError::Killed { step, expected, log: log.to_owned(), line };
+            }
+        }
+        let error = [&vivado, log].into_iter().find_map(|log| {
+            let (line, text) = find(log, |line| {
+                let line = line.trim_start();
+                ["ERROR", "CRITICAL ERROR", "Traceback", "Error:"]
+                    .iter()
+                    .any(|it| line.starts_with(it))
+            })?;
+            Some(format!("{}:{line}: {}", log.display(), text.trim()))
+        });
+        let found = error.unwrap_or_else(|| format!("no error in {}", log.display()));
+        CloudError::NoOutput { step, expected, found }
+    }
+
+    fn synthesis(&self, record: &mut Record, watch: Watch<'_>) -> Result<(), CloudError> {
+        let checkpoint = self.paths.checkpoint("post_synth");
+        if record.is(&record.synthesis, &checkpoint) {
+            return Ok(());
+        }
+        watch("synthesis (tens of minutes)");
+        place::erase(&checkpoint)?;
+        let log = self.flow("SynthCL")?;
+        let there = is_file(&checkpoint);
+        // Without both, the flow ended before the encryption.
+        if there || self.encrypted().exists() {
+            self.envelopes()?;
+        }
+        if !there {
+            return Err(self.missing("synthesis", &checkpoint, &log));
+        }
+        record.synthesis = Some(digest(&checkpoint)?);
+        (record.implementation, record.comparison, record.tarball) = (None, None, None);
+        record.write(self.folder.path())
+    }
+
+    /// The files that synthesis reads.
+    fn encrypted(&self) -> PathBuf {
+        self.paths.build.join("src_post_encryption")
+    }
+
+    /// Checks that each file that synthesis reads is an envelope, and that all of them are there.
+    fn envelopes(&self) -> Result<(), CloudError> {
+        let folder = &self.encrypted();
+        let wrong = |file: &Path, found: &str| CloudError::Envelope {
+            file: file.to_owned(),
+            found: found.to_owned(),
+        };
+        let mut names = std::collections::BTreeSet::new();
+        let entries = match fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(e) => return Err(wrong(folder, &e.to_string())),
+        };
+        for entry in entries {
+            let path = entry.map_err(CloudError::io("list", folder))?.path();
+            if path.extension().is_some_and(|it| it == "svh") {
+                return Err(wrong(&path, "a .svh, which encrypt.tcl leaves in the clear"));
+            }
+            let bytes = fs::read(&path).map_err(CloudError::io("read", &path))?;
+            if let Some(line) = in_the_clear(&bytes) {
+                return Err(wrong(&path, &format!("line {line} is in the clear")));
+            }
+            names.extend(path.file_name().map(std::ffi::OsStr::to_owned));
+        }
+        let design = self.folder.logic().join("design");
+        for entry in fs::read_dir(&design).map_err(CloudError::io("list", &design))? {
+            let name = entry.map_err(CloudError::io("list", &design))?.file_name();
+            if !names.contains(&name) {
+                return Err(wrong(&folder.join(name), "no such file, and the design has it"));
+            }
+        }
+        Ok(())
+    }
+
+    fn implementation(&self, record: &mut Record, watch: Watch<'_>) -> Result<(), CloudError> {
+        let checkpoint = self.paths.checkpoint("post_route");
+        if record.is(&record.implementation, &checkpoint) {
+            return Ok(());
+        }
+        watch("place and route (hours)");
+        let violated = self.paths.checkpoint("post_route.VIOLATED");
+        let report = self.paths.timing();
+        for old in [&checkpoint, &violated, &report] {
+            place::erase(old)?;
+        }
+        let log = self.flow("ImplCL")?;
+        let slack = find(&report, |line| line.contains("(VIOLATED)"));
+        if violated.exists() || slack.is_some() {
+            let found = slack.map_or_else(
+                || format!("{} exists", violated.file_name().unwrap_or_default().display()),
+                |(_, line)| line.split_whitespace().collect::<Vec<_>>().join(" "),
+            );
+            return Err(CloudError::Timing { found, report });
+        }
+        for file in [&checkpoint, &report] {
+            if !is_file(file) {
+                return Err(self.missing("place and route", file, &log));
+            }
+        }
+        // The flow encrypts again.
+        self.envelopes()?;
+        record.implementation = Some(digest(&checkpoint)?);
+        (record.comparison, record.tarball) = (None, None);
+        record.write(self.folder.path())
+    }
+
+    fn comparison(&self, record: &mut Record, watch: Watch<'_>) -> Result<(), CloudError> {
+        let report = self.paths.comparison();
+        if record.is(&record.comparison, &report) {
+            return Ok(());
+        }
+        watch("pr_verify (minutes)");
+        place::erase(&report)?;
+        let (script, log) =
+            (self.folder.path().join("pr_verify.tcl"), self.paths.logs.join("pr_verify.log"));
+        place::erase(&log)?;
+        place::write(&script, VERIFY_SCRIPT.as_bytes())?;
+        let mut call = verify(self.folder.path(), self.hdk, &self.paths.tag)?;
+        call = call.within(&self.paths.logs);
+        call.log = Some(self.paths.logs.join("pr_verify.out"));
+        match run::any(&call, self.options.limits) {
+            Ok(_) | Err(CloudError::Died { signal: 9, .. }) => {}
+            Err(error) => return Err(error),
+        }
+        let wrong = |found: String| CloudError::Compatible { found, log: log.clone() };
+        if let Some((_, line)) = find(&log, |line| {
+            line.starts_with("ERROR")
+                || line.contains("HDPRVerify-41")
+                || line.contains("not compatible")
+        }) {
+            return Err(wrong(line.trim().to_owned()));
+        }
+        if !is_file(&report) {
+            return Err(self.missing("pr_verify", &report, &call.log.unwrap_or_default()));
+        }
+        let agrees = |line: &str| {
+            line.contains("PR_VERIFY: check points") && line.contains("are compatible")
+        };
+        if find(&log, agrees).is_none() {
+            return Err(wrong(
+                "the log has no line \"check points ... are compatible\"".to_owned(),
+            ));
+        }
+        record.comparison = Some(digest(&report)?);
+        record.tarball = None;
+        record.write(self.folder.path())
+    }
+
+    fn tarball(
+        &self,
+        record: &mut Record,
+        image: &Image,
+        to: &Path,
+        watch: Watch<'_>,
+    ) -> Result<(), CloudError> {
+        if record.is(&record.tarball, to) {
+            return Ok(());
+        }
+        watch("tarball");
+        let said = run::run(&tools::VIVADO_VERSION.call(&[])?, self.options.limits)?;
+        self.hdk.supports(&said.text)?;
+        let version = said.text.split_whitespace().nth(1).unwrap_or_default();
+        let manifest = Manifest {
+            shell_version: image.shell_version.clone(),
+            hdk_version: image.hdk_release.clone(),
+            tool_version: version.to_owned(),
+            tag: record.tag.clone(),
+        };
+        tarball::pack(&self.paths.checkpoint("post_route"), &manifest, to)?;
+        tarball::check(to, &image.shell_version)?;
+        record.tarball = Some(digest(to)?);
+        record.searched = None;
+        record.write(self.folder.path())
+    }
+
+    fn search(
+        &self,
+        record: &mut Record,
+        image: &Image,
+        watch: Watch<'_>,
+    ) -> Result<(), CloudError> {
+        watch("search for the secret");
+        let package = self.folder.secret();
+        let mut scan = Scan::new(&scan::secret(&package)?);
+        scan.below(self.folder.path(), Some(&package))?;
+        if let Some(project) = &image.project {
+            scan.below(project, None)?;
+        }
+        let report = scan.report();
+        report.clean()?;
+        record.searched = Some(report.files + report.members);
+        record.write(self.folder.path())
+    }
+}
+
+/// Removes everything but tarball, reports and the files of `shef cloud new` that outlive a build.
+fn clean(folder: &Folder, paths: &Paths, watch: Watch<'_>) -> Result<(), CloudError> {
+    watch("clean-up");
+    let out = folder.out();
+    if let Ok(reports) = fs::read_dir(&paths.reports) {
+        for report in reports.flatten() {
+            let to = out.join(report.file_name());
+            fs::rename(report.path(), &to).map_err(CloudError::io("move", &to))?;
+        }
+    }
+    place::erase(&folder.secret())?;
+    for gone in [folder.logic(), paths.logs.clone()] {
+        match fs::remove_dir_all(&gone) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(CloudError::io("remove", &gone)(e));
+            }
+            _ => {}
+        }
+    }
+    place::erase(&folder.path().join("pr_verify.tcl"))
+}
+
+/// Whether there is a file with content.
+fn is_file(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0)
+}
+
+/// The first line of a file that has a property, with its number from 1.
+fn find(file: &Path, has: impl Fn(&str) -> bool) -> Option<(usize, String)> {
+    let mut lines = BufReader::new(File::open(file).ok()?).split(b'\n');
+    (1..).zip(lines.by_ref()).find_map(|(number, line)| {
+        let line = String::from_utf8_lossy(&line.ok()?).into_owned();
+        has(&line).then(|| (number, line.chars().take(200).collect()))
+    })
+}
+
+/// The worst slack of a timing report.
+fn slack(report: &Path) -> Option<f64> {
+    let (_, line) = find(report, |line| line.trim_start().starts_with("Slack"))?;
+    let number = line.split(':').nth(1)?.trim();
+    number.split(|c: char| !(c.is_ascii_digit() || "-.".contains(c))).next()?.parse().ok()
+}
+
+/// The first line of a file that is in the clear: outside of an IEEE 1735 envelope there are only
+/// empty lines and comments.
+fn in_the_clear(bytes: &[u8]) -> Option<usize> {
+    let (mut inside, mut envelopes) = (false, 0);
+    for (number, line) in (1..).zip(bytes.split(|b| *b == b'\n')) {
+        let line = line.trim_ascii();
+        if line.starts_with(b"`pragma protect begin_protected") {
+            (inside, envelopes) = (true, envelopes + 1);
+        } else if line.starts_with(b"`pragma protect end_protected") {
+            inside = false;
+        } else if !inside && !line.is_empty() && !line.starts_with(b"//") {
+            return Some(number);
+        }
+    }
+    // A file without an envelope, or with one that does not end, is no envelope.
+    (envelopes == 0 || inside).then_some(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_envelope_is_encrypted() {
+        let envelope = "`pragma protect begin_protected\n`pragma protect version = 2\nAbC=\n`pragma protect end_protected\n";
+        assert_eq!(in_the_clear(envelope.as_bytes()), None);
+        assert_eq!(in_the_clear(format!("// (c)\n\n{envelope}").as_bytes()), None);
+        for (text, line) in [
+            ("module m; endmodule\n", 1),
+            ("// `pragma protect begin_protected\n", 1),
+            (&*format!("{envelope}module m;\n"), 5),
+            (&*format!("\nlocalparam UDS = 1;\n{envelope}"), 2),
+            (&*envelope.replace("`pragma protect end_protected\n", ""), 1),
+        ] {
+            assert_eq!(in_the_clear(text.as_bytes()), Some(line), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_tag_is_a_date() {
+        let tag = tag();
+        assert!(tag.len() == 17 && tag.as_bytes()[10] == b'-' && *tag > *"2026", "{tag}");
+    }
+
+    #[test]
+    fn the_slack_is_the_reports() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("t.rpt");
+        fs::write(&file, "x\nSlack (MET) :             0.012ns  (required time - arrival time)\n")
+            .unwrap();
+        assert_eq!(slack(&file), Some(0.012));
+        fs::write(&file, "Slack (VIOLATED) :        -1.500ns  (r)\n").unwrap();
+        assert_eq!(slack(&file), Some(-1.5));
+    }
+}

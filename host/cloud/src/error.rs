@@ -1,0 +1,736 @@
+//! Why a step of `shef cloud` fails: what was expected, what was found, and the next step.
+
+use std::path::{Path, PathBuf};
+
+use shef_proto::code::Code;
+use shef_proto::fault::Coded;
+
+shef_proto::coded! {
+    /// Why a step fails.
+    #[derive(Debug, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum CloudError {
+        /// The folder is no hardware development kit for F2.
+        #[error("no HDK at {}: expected {what} below it, {found}", dir.display())]
+        NoHdk {
+            /// The folder.
+            dir: PathBuf,
+            /// File that is missing, below the folder.
+            what: String,
+            /// The failure.
+            found: String,
+        } = "SHEF-CLD-001": "there is no HDK in this folder",
+            "give the folder of AWS's kit with --hdk: `git clone https://github.com/aws/aws-fpga` and `git checkout f2`, then `source hdk_setup.sh` in it",
+        /// Its ports are not those that the custom logic was written for.
+        #[error("{}: {difference}; expected the {expected} ports of HDK 2.3.2 to 2.3.4", file.display())]
+        Ports {
+            /// The kit's header.
+            file: PathBuf,
+            /// The first difference.
+            difference: String,
+            /// Number of ports.
+            expected: usize,
+        } = "SHEF-CLD-002": "the shell of this HDK has other ports",
+            "check out a release of the HDK that has the shell 0x10212415; a new shell needs a new adapter in shell-rtl/shell/aws_f2 and a new ports.csv",
+        /// The header has a form that is not understood.
+        #[error("{}:{line}: expected a port as `input logic [31:0] name,`, found {found:?}", file.display())]
+        Header {
+            /// The header.
+            file: PathBuf,
+            /// Line, from 1.
+            line: usize,
+            /// Its text.
+            found: String,
+        } = "SHEF-CLD-003": "the port list of the HDK cannot be read",
+            "compare the file with the one in AWS's repository: `git -C HDK status`; an edited or truncated header is restored with `git checkout`",
+        /// Links of the kit are files.
+        #[error("{} is a file with the text of a link, expected a link: {} of {total} are lost", first.display(), lost)]
+        Links {
+            /// The first of them.
+            first: PathBuf,
+            /// How many are lost.
+            lost: usize,
+            /// How many there are.
+            total: usize,
+        } = "SHEF-CLD-004": "git has replaced the links of the HDK by files",
+            "`git config --global core.symlinks true`, then clone the HDK again: the build scripts are links",
+        /// The environment of the kit's set-up is missing.
+        #[error("the variable {variable} is {found}, expected {expected}")]
+        Environment {
+            /// The variable.
+            variable: &'static str,
+            /// Its value.
+            found: String,
+            /// What `hdk_setup.sh` sets.
+            expected: String,
+        } = "SHEF-CLD-005": "the environment of the HDK is not set",
+            "run `source hdk_setup.sh` in the HDK's folder, in the shell that runs this command",
+        /// A program is not installed.
+        #[error("{program} is not on PATH ({why})")]
+        NoProgram {
+            /// The program.
+            program: &'static str,
+            /// The system's message.
+            why: String,
+        } = "SHEF-CLD-006": "a program of AWS or AMD is missing",
+            "vivado: the FPGA Developer AMI has it, elsewhere source its settings64.sh; aws: install the AWS CLI; fpga-*: `source sdk_setup.sh` in the HDK's folder, on the F2 instance",
+        /// Vivado is of a version that the kit does not list.
+        #[error("found {found:?}, expected {expected}{}", if *older { ": this one is too old" } else { "" })]
+        ToolVersion {
+            /// First line of `vivado -version`.
+            found: String,
+            /// The listed versions.
+            expected: String,
+            /// Whether it is older than all listed ones.
+            older: bool,
+        } = "SHEF-CLD-007": "the HDK does not support this version of Vivado",
+            "use a version of the HDK's supported_vivado_versions.txt: AWS refuses an image of any other with TOOL_VERSION_INVALID, after the build",
+        /// A program exceeded its time limit.
+        #[error("{command} did not end within {seconds} s, and was stopped")]
+        TimeLimit {
+            /// The command.
+            command: String,
+            /// The limit in seconds.
+            seconds: u64,
+        } = "SHEF-CLD-008": "a program did not end in time",
+            "run the same command again: it continues at the step that was stopped. --limit sets another limit in seconds",
+        /// A program was ended by a signal.
+        #[error("{command} was ended by signal {signal}{}", tail(said))]
+        Died {
+            /// The command.
+            command: String,
+            /// The signal.
+            signal: i32,
+            /// Its last line.
+            said: String,
+        } = "SHEF-CLD-009": "a program was ended by a signal",
+            "signal 9 is most often the kernel's memory killer (`dmesg | grep -i oom`); run the same command again: it continues at this step",
+        /// A program's answer has an unknown form.
+        #[error("{command} answered {found:?}, expected {expected}")]
+        Answer {
+            /// The command.
+            command: String,
+            /// The answer, shortened.
+            found: String,
+            /// The expected form.
+            expected: &'static str,
+        } = "SHEF-CLD-010": "the answer of a program has an unknown form",
+            "run the command of the message by hand; if its output is right, its version is newer than this program",
+        /// A program failed.
+        #[error("{command} ended with status {status}{}", tail(said))]
+        Failed {
+            /// The command.
+            command: String,
+            /// Exit status.
+            status: i32,
+            /// Its last line.
+            said: String,
+        } = "SHEF-CLD-011": "a program failed",
+            "run the command of the message by hand, and mend what it reports",
+        /// AWS cannot be reached.
+        #[error("{command}: no connection{}", tail(said))]
+        Connection {
+            /// The command.
+            command: String,
+            /// The program's message.
+            said: String,
+        } = "SHEF-CLD-012": "AWS cannot be reached",
+            "check network, proxy and --region, then run the same command again: it continues where it stopped",
+        /// There are no credentials, or they have expired.
+        #[error("{command}: no valid credentials{}", tail(said))]
+        Credentials {
+            /// The command.
+            command: String,
+            /// The program's message.
+            said: String,
+        } = "SHEF-CLD-013": "there are no valid AWS credentials",
+            "`aws configure`, or give the instance a role; `aws sts get-caller-identity` must succeed",
+        /// The account may not do this.
+        #[error("{command}: no permission for {action}{}", tail(said))]
+        Permission {
+            /// The command.
+            command: String,
+            /// The IAM action.
+            action: &'static str,
+            /// The program's message.
+            said: String,
+        } = "SHEF-CLD-014": "the AWS account has no permission for this step",
+            "add the action to the policy of the user or role; docs/how-to/aws-f2.md lists all actions",
+        /// A folder for the secret is on a disk.
+        #[error("{} is on {found}, expected a folder on tmpfs: the secret of an image must not reach a disk", dir.display())]
+        NotInMemory {
+            /// The folder.
+            dir: PathBuf,
+            /// Its file system.
+            found: String,
+        } = "SHEF-CLD-015": "the folder of an image is not in memory",
+            "choose a folder below /dev/shm, or mount one: `sudo mount -t tmpfs -o size=48g,mode=700,uid=$UID tmpfs DIR`",
+        /// Others can read the folder.
+        #[error("{} has mode {mode:o} and belongs to user {user}, expected mode 700 and your own", dir.display())]
+        NotPrivate {
+            /// The folder.
+            dir: PathBuf,
+            /// Its mode.
+            mode: u32,
+            /// Its owner.
+            user: u32,
+        } = "SHEF-CLD-016": "others can read the folder of an image",
+            "`chmod 700` it, or make a new one with `shef cloud new`",
+        /// The folder exists and is not an image's.
+        #[error("{}: {found}, expected {expected}", dir.display())]
+        Folder {
+            /// The folder.
+            dir: PathBuf,
+            /// What is there.
+            found: String,
+            /// What must be there.
+            expected: &'static str,
+        } = "SHEF-CLD-017": "the folder is not that of an image",
+            "`shef cloud new NAME --hdk DIR` makes one; no command changes a folder that it did not make",
+        /// A build without encryption, or with a changed script.
+        #[error("{what}: a build with a secret is encrypted by the HDK's own script")]
+        NoEncryption {
+            /// The attempt.
+            what: String,
+        } = "SHEF-CLD-018": "the build would hand the secret to synthesis in the clear",
+            "restore the script with `git checkout`. Advice to comment out the encrypt lines gives the secret of the image to everybody with the checkpoint. For a newer release of the HDK, read its encrypt.tcl and give its digest with --encrypt-script",
+        /// A file that synthesis reads is not encrypted.
+        #[error("{}: {found}, expected an IEEE 1735 envelope", file.display())]
+        Envelope {
+            /// The file.
+            file: PathBuf,
+            /// What is wrong with it.
+            found: String,
+        } = "SHEF-CLD-019": "a file that synthesis reads is not encrypted",
+            "nothing was handed on. Make the folder anew with `shef cloud new`: its headers end in .vh, as encrypt.tcl leaves .svh in the clear; then check Vivado's license for EncryptedWriter_v2",
+        /// A step left no output.
+        #[error("{step} left no {expected}{}", tail(found))]
+        NoOutput {
+            /// The step.
+            step: &'static str,
+            /// The missing file, below the folder.
+            expected: String,
+            /// The first error of the log, with file and line.
+            found: String,
+        } = "SHEF-CLD-020": "a step of the build left no result",
+            "the scripts of the HDK end with status 0 after failures, so this program looks for the files. Mend the error of the log, then run the same command again: it continues at this step",
+        /// Vivado was killed.
+        #[error("{step} left no {expected}: {}:{line} has \"Killed\", as the kernel's memory killer leaves it", log.display())]
+        Killed {
+            /// The step.
+            step: &'static str,
+            /// The missing file.
+            expected: String,
+            /// The log.
+            log: PathBuf,
+            /// Its line.
+            line: usize,
+        } = "SHEF-CLD-021": "Vivado was killed for lack of memory",
+            "take a build host with 32 GiB and more for Vivado beside this folder, which is in memory, too; then run the same command again: it continues at this step",
+        /// Timing is violated.
+        #[error("timing is violated: {found}, expected no negative slack (report {})", report.display())]
+        Timing {
+            /// The violation.
+            found: String,
+            /// The report.
+            report: PathBuf,
+        } = "SHEF-CLD-022": "the placed and routed design misses timing",
+            "AWS would make an image from it, which then computes wrong results now and then. Make the folder with a lower --core-mhz, or try other directives with --place and --route",
+        /// The checkpoint does not fit the shell.
+        #[error("pr_verify: {found}, expected a checkpoint that is compatible with the shell's ({})", log.display())]
+        Compatible {
+            /// Its message.
+            found: String,
+            /// The log.
+            log: PathBuf,
+        } = "SHEF-CLD-023": "the checkpoint does not fit the shell",
+            "AWS refuses such an image after the upload, often with UNKNOWN_BITSTREAM_GENERATE_ERROR. HDPRVerify-41 on locked slices comes with very large designs (aws-fpga issue 799): make the design smaller or take another release of Vivado",
+        /// The secret is in a file.
+        #[error("the secret of the image is in {}, {form}; {hits} in all", file.display())]
+        Secret {
+            /// The first file.
+            file: PathBuf,
+            /// How it is written there.
+            form: String,
+            /// All hits.
+            hits: usize,
+        } = "SHEF-CLD-024": "a file holds the secret of the image",
+            "this image must not be used. Remove the folder (a reboot empties tmpfs), find out which program wrote the file, and make a new image: its secret is a new one",
+        /// Another build works in the folder.
+        #[error("another command works in {} ({holder})", dir.display())]
+        Busy {
+            /// The folder.
+            dir: PathBuf,
+            /// The process, if known.
+            holder: String,
+        } = "SHEF-CLD-025": "another command works in this folder",
+            "wait for it. After a command that was killed, its Vivado may still run: end it, then run the same command again",
+        /// The tarball cannot be read.
+        #[error("{}: {found}, expected a tarball with {expected}", file.display())]
+        Tarball {
+            /// The file.
+            file: PathBuf,
+            /// What is wrong.
+            found: String,
+            /// What must be in it.
+            expected: &'static str,
+        } = "SHEF-CLD-026": "the tarball is incomplete or damaged",
+            "run `shef cloud build` again: it makes the tarball anew from the checkpoint",
+        /// The tarball does not match its manifest.
+        #[error("{}: {key} is {found}, expected {expected}", file.display())]
+        Manifest {
+            /// The tarball.
+            file: PathBuf,
+            /// Key of the manifest.
+            key: &'static str,
+            /// Its value.
+            found: String,
+            /// The value that it must have.
+            expected: String,
+        } = "SHEF-CLD-027": "the tarball does not match its manifest",
+            "run `shef cloud build` again. The HDK's own script writes a wrong id if it begins with 2 or 3, as 0xA51 for 0x2A51: let `shef cloud build` make the tarball",
+        /// An object in S3 is not what was sent.
+        #[error("s3://{bucket}/{key}: {found}, expected {expected}")]
+        Object {
+            /// The bucket.
+            bucket: String,
+            /// The object.
+            key: String,
+            /// What is there.
+            found: String,
+            /// What must be there.
+            expected: String,
+        } = "SHEF-CLD-028": "the bucket is unfit for a checkpoint, or the object in it is wrong",
+            "the checkpoint holds the secret of the image: use a private bucket of the same region without versioning, where a deleted object is gone; then run the same command again",
+        /// An AFI did not become available in time.
+        #[error("{afi} is {state} after {minutes} minutes, expected available")]
+        AfiLate {
+            /// The AFI.
+            afi: String,
+            /// Its state.
+            state: String,
+            /// Waiting time.
+            minutes: u64,
+        } = "SHEF-CLD-029": "the image did not become available in time",
+            "run the same command again: it waits for the same image. AWS needs it until then, so the object in S3 stays",
+        /// An AFI failed for a reason that this program does not know, or is gone.
+        #[error("{afi} is {state}: {message:?}, expected available")]
+        AfiState {
+            /// The AFI.
+            afi: String,
+            /// Its state.
+            state: String,
+            /// AWS's message.
+            message: String,
+        } = "SHEF-CLD-030": "AWS made no image, for a reason that this program does not know",
+            "the logs are in the bucket, below the prefix that the command prints",
+        /// AWS refused the image.
+        #[error("{afi} failed: {}: {message}", failure.name)]
+        Afi {
+            /// The AFI.
+            afi: String,
+            /// The reason.
+            failure: &'static AfiFailure,
+            /// AWS's message.
+            message: String,
+        } => { failure, .. } failure.code.id,
+        /// A lock file that is not one.
+        #[error("{}: {what}", file.display())]
+        Lock {
+            /// The file.
+            file: PathBuf,
+            /// What is wrong with it.
+            what: String,
+        } = "SHEF-CLD-031": "the lock file is malformed or was edited",
+            "the last line of a lock file is the SHA-256 of all lines before it. Take the file from your records, or let `shef cloud afi` write it again",
+        /// A file is not the one that the lock file names.
+        #[error("{}: {what} is {found}, and the lock file has {expected}", file.display())]
+        Locked {
+            /// The file.
+            file: PathBuf,
+            /// What was compared.
+            what: &'static str,
+            /// What was found.
+            found: String,
+            /// The lock file's value.
+            expected: String,
+        } = "SHEF-CLD-032": "a file is not the one that the lock file names",
+            "give the file that belongs to this image, or the lock file of this one",
+        /// The slot holds another image.
+        #[error("slot {slot} is {status} with {found}, expected {expected} or an empty slot")]
+        OtherImage {
+            /// The slot.
+            slot: u32,
+            /// Its status.
+            status: &'static str,
+            /// The image.
+            found: String,
+            /// The expected image.
+            expected: String,
+        } = "SHEF-CLD-033": "the slot holds another image",
+            "another program may use it. `shef cloud load --replace` clears the slot first; --slot names another one",
+        /// A load ended with another image.
+        #[error("slot {slot} was loaded with {expected}, and reports {found}")]
+        EndsWithOther {
+            /// The slot.
+            slot: u32,
+            /// The image that was asked for.
+            expected: String,
+            /// The reported one.
+            found: String,
+        } = "SHEF-CLD-034": "the slot reports another image after a load",
+            "another program loads this slot, or the answer is false: stop it, then `shef cloud clear` and load again. Evidence decides what runs: `shef cloud run` refuses another image whatever the slot reports",
+        /// A slot did not reach the expected state.
+        #[error("slot {slot} is {status} after {seconds} s, expected {expected}")]
+        SlotLate {
+            /// The slot.
+            slot: u32,
+            /// Its status.
+            status: &'static str,
+            /// Waiting time.
+            seconds: u64,
+            /// The expected status.
+            expected: &'static str,
+        } = "SHEF-CLD-035": "the slot did not change its state in time",
+            "stop the instance and start it again (a reboot keeps the FPGA as it is), then run the same command again",
+        /// The slot reports a status or an error that this program does not know.
+        #[error("slot {slot} reports {what}")]
+        SlotUnknown {
+            /// The slot.
+            slot: u32,
+            /// The report.
+            what: String,
+        } = "SHEF-CLD-036": "the slot reports an unknown status",
+            "AWS's tools are newer than this program; stop the instance and start it again, then `fpga-describe-local-image -S SLOT -H`",
+        /// The slot reports an error.
+        #[error("slot {slot}: {} ({}){}", failure.name, failure.number, if *tries > 1 { ", twice" } else { "" })]
+        Slot {
+            /// The slot.
+            slot: u32,
+            /// The error.
+            failure: &'static SlotFailure,
+            /// How often the load was tried.
+            tries: u32,
+        } => { failure, .. } failure.code.id,
+        /// The PCI function is not there, or not ours.
+        #[error("slot {slot}: {found}, expected the function 1d0f:f010 of a shef image")]
+        Function {
+            /// The slot.
+            slot: u32,
+            /// What is there.
+            found: String,
+        } = "SHEF-CLD-040": "the slot has no function of a shef image",
+            "load the image first with `shef cloud load`: an unloaded slot shows 1d0f:9048",
+        /// The kernel's interface for a card without IOMMU is off.
+        #[error("{what}: {found}, expected {expected}")]
+        NoVfio {
+            /// The subject.
+            what: String,
+            /// What was found.
+            found: String,
+            /// What must be there.
+            expected: &'static str,
+        } = "SHEF-CLD-041": "VFIO without an IOMMU cannot be set up",
+            "an F2 instance has no IOMMU: run this as root, with `modprobe vfio enable_unsafe_noiommu_mode=1` and `modprobe vfio-pci`",
+        /// The card does not come back after a reset.
+        #[error("the adapter of {card} reads {found:#010x} {ms} ms after a reset, expected 0x32465348")]
+        NoReturn {
+            /// The card.
+            card: String,
+            /// The register.
+            found: u32,
+            /// Waiting time.
+            ms: u128,
+        } = "SHEF-CLD-042": "the card does not come back after a reset",
+            "`shef cloud metrics` shows time-outs and power violations; `shef cloud clear` and `shef cloud load` start the card anew",
+        /// All registers read as ones.
+        #[error("{card} reads all ones at {offset:#x} of BAR0")]
+        Gone {
+            /// The card.
+            card: String,
+            /// Offset of the register.
+            offset: u64,
+        } = "SHEF-CLD-043": "the card left the bus, or the shell's time-out answers for it",
+            "`shef cloud metrics` tells the two apart: ocl-slave-timeout is a time-out. Then `shef cloud clear` and `shef cloud load`; keys of the session do not survive",
+        /// The page is not the adapter's.
+        #[error("{card}: register {name} is {found:#010x}, expected {expected:#010x}")]
+        Adapter {
+            /// The card.
+            card: String,
+            /// The register.
+            name: &'static str,
+            /// Its value.
+            found: u32,
+            /// The expected value.
+            expected: u32,
+        } = "SHEF-CLD-044": "the image in the slot has no adapter of shef, or another version of it",
+            "load the image that the lock file names with `shef cloud load`",
+        /// The boot medium is malformed or too long.
+        #[error("the boot medium: {what}")]
+        Medium {
+            /// What is wrong.
+            what: String,
+        } = "SHEF-CLD-045": "the boot medium is truncated, malformed or too long",
+            "give the kernel image and signature of attestation/firmware and the certificate that `shef cloud new` left in the image's folder",
+        /// The medium reads back differently.
+        #[error("word {word} of the boot medium reads {found:#010x}, and {written:#010x} was written")]
+        MediumChanged {
+            /// Number of the word.
+            word: usize,
+            /// The value read.
+            found: u32,
+            /// The value written.
+            written: u32,
+        } = "SHEF-CLD-046": "the boot medium changed while it was written",
+            "another program writes to the card, or it was reset: end the other one, then run the same command again",
+        /// The kernel did not boot.
+        #[error("the Security Kernel did not boot within {ms} ms: {state}")]
+        NoKernel {
+            /// State of the card, in words.
+            state: String,
+            /// Waiting time.
+            ms: u128,
+        } = "SHEF-CLD-047": "the Security Kernel did not boot",
+            "alert 4: kernel image, signature or certificate are not those of this image; alert 5: the noise source; a medium that changed between START and boot also ends there. docs/reference/kernel-image.md lists the alerts",
+        /// Card and host have different PCIe parameters.
+        #[error("{what} is {host} bytes for the host and {card} for the shell")]
+        PcieParameters {
+            /// Parameter.
+            what: &'static str,
+            /// Of configuration space.
+            host: u32,
+            /// As the shell reports it to the custom logic.
+            card: u32,
+        } = "SHEF-CLD-048": "host and shell see different PCIe parameters",
+            "PCIM fails under load then (aws-fpga issue 656): reload the image, and if it stays, stop the instance and start it again",
+        /// The account has no F instances.
+        #[error("the quota {quota} (running On-Demand F instances) is {found} vCPUs, expected 24 or more")]
+        Quota {
+            /// Its code.
+            quota: &'static str,
+            /// Its value.
+            found: String,
+        } = "SHEF-CLD-049": "the account's quota has no F2 instance",
+            "it is 0 by default: request 24 vCPUs for an f2.6xlarge in the Service Quotas console, which takes hours to days",
+        /// The region has no F2.
+        #[error("{region} offers no f2 instance type")]
+        Region {
+            /// The region.
+            region: String,
+        } = "SHEF-CLD-050": "the region has no F2",
+            "take another --region, as us-east-1 or us-west-2, and a bucket there",
+        /// Too little memory.
+        #[error("this machine has {found} GiB of memory, expected {expected} or more")]
+        Memory {
+            /// GiB.
+            found: u64,
+            /// GiB.
+            expected: u64,
+        } = "SHEF-CLD-051": "the machine has too little memory for Vivado",
+            "take a build host with 32 GiB and more: below that, Vivado is killed after hours, and the HDK's script reports success",
+        /// The shell's checkpoint is missing or damaged.
+        #[error("{}: {found}, expected {expected}", file.display())]
+        ShellCheckpoint {
+            /// The file.
+            file: PathBuf,
+            /// What was found.
+            found: String,
+            /// What must be there.
+            expected: String,
+        } = "SHEF-CLD-052": "the shell's checkpoint is missing or damaged",
+            "`source hdk_setup.sh` downloads it, with its SHA-256 beside it. That digest is the shell in the evidence of the image",
+        /// An input was changed since the folder was made.
+        #[error("{}: {what}, expected it as `shef cloud new` left it", file.display())]
+        Changed {
+            /// The file.
+            file: PathBuf,
+            /// The change.
+            what: &'static str,
+        } = "SHEF-CLD-053": "an input of the build was changed",
+            "the identity of the image covers its sources: make the folder anew with `shef cloud new`",
+        /// A value of the command line has the wrong form.
+        #[error("{what} is {found:?}, expected {expected}")]
+        Value {
+            /// The value's name.
+            what: &'static str,
+            /// The text.
+            found: String,
+            /// The form.
+            expected: &'static str,
+        } = "SHEF-CLD-054": "a value has the wrong form", "compare it with the form in the message",
+        /// A file cannot be read or written.
+        #[error("cannot {verb} {}: {why}", path.display())]
+        Io {
+            /// The operation.
+            verb: &'static str,
+            /// Its path.
+            path: PathBuf,
+            /// The system's message.
+            why: String,
+        } = "SHEF-CLD-055": "a file cannot be read or written", "check path, permissions and free space: a folder in memory is full when the memory is",
+        /// The card's transport failed.
+        #[error(transparent)]
+        Device(#[from] shef_device::DeviceError) => (error) error_code(error),
+        /// VFIO refused.
+        #[error(transparent)]
+        Vfio(#[from] shef_vfio::VfioError) => (error) error.code(),
+    }
+}
+
+/// The code of a device's error. Codes of a peer do not occur for a card of this machine.
+fn error_code(error: &shef_device::DeviceError) -> &'static str {
+    let known = [shef_device::DeviceError::CODES, shef_vfio::CODES];
+    let known = known.into_iter().flatten().find(|code| code.id == error.code());
+    known.map_or("SHEF-CLD-043", |code| code.id)
+}
+
+/// The end of a message with what a program printed.
+fn tail(said: &str) -> String {
+    if said.is_empty() { String::new() } else { format!(": {said}") }
+}
+
+impl CloudError {
+    /// For `map_err`.
+    pub(crate) fn io(verb: &'static str, path: &Path) -> impl Fn(std::io::Error) -> Self {
+        move |e| Self::Io { verb, path: path.to_owned(), why: e.to_string() }
+    }
+}
+
+impl Coded for CloudError {
+    fn code(&self) -> &str {
+        self.code()
+    }
+}
+
+/// A reason for which AWS makes no image.
+#[derive(Debug, PartialEq, Eq)]
+pub struct AfiFailure {
+    /// AWS's name, at the start of the message.
+    pub name: &'static str,
+    /// Our code, with meaning and next step.
+    pub code: Code,
+}
+
+/// An error that a slot reports.
+#[derive(Debug, PartialEq, Eq)]
+pub struct SlotFailure {
+    /// AWS's number.
+    pub number: u32,
+    /// AWS's name.
+    pub name: &'static str,
+    /// Whether a second load may succeed.
+    pub again: bool,
+    /// Our code, with meaning and next step.
+    pub code: Code,
+}
+
+macro_rules! afi_failures {
+    ($($name:literal = $code:literal: $summary:literal, $help:literal),* $(,)?) => {
+        /// Every reason that AWS documents, from "AWS CLI FPGA Commands", section Error Codes, and
+        /// issue 673 for the last one.
+        pub const AFI_FAILURES: &[AfiFailure] =
+            &[$(AfiFailure { name: $name, code: Code::new($code, $summary, $help) }),*];
+        pub(crate) const AFI_CODES: &[Code] = &[$(Code::new($code, $summary, $help)),*];
+    };
+}
+
+afi_failures! {
+    "INACCESSIBLE_INPUT" = "SHEF-CLD-101": "AWS cannot read the object in S3",
+        "the bucket must be in the region of the request, and readable by the account: compare --bucket and --region, then run the same command again",
+    "INPUT_SIZE_ILLEGAL" = "SHEF-CLD-102": "the tarball has an illegal size",
+        "it was truncated on the way, or a file was added to it: run `shef cloud build` again, then this command",
+    "DCP_INTEGRITY_UNVERIFIED" = "SHEF-CLD-103": "the checkpoint does not have the digest of the manifest",
+        "the tarball was changed after `shef cloud build`: run it again, then this command",
+    "MANIFEST_NOT_FOUND" = "SHEF-CLD-104": "the tarball has no manifest",
+        "run `shef cloud build` again: its tarball has the manifest beside the checkpoint",
+    "MANIFEST_PARSE_FAILED" = "SHEF-CLD-105": "AWS cannot read the manifest",
+        "AWS may have changed its format: compare docs/reference/cloud.md with AFI_Manifest.md of the HDK",
+    "SHELL_VERSION_INVALID" = "SHEF-CLD-106": "AWS does not know the shell of the manifest",
+        "run `shef cloud doctor`: the HDK's shell_version.txt must have the shell that F2 has, 0x10212415",
+    "SHELL_VERSION_DEPRECATED" = "SHEF-CLD-107": "AWS makes no more images for this shell",
+        "update the HDK and build again; if the ports of its shell differ, the adapter needs work (SHEF-CLD-002)",
+    "PCIID_SYNTAX_INVALID" = "SHEF-CLD-108": "a PCI id of the manifest is malformed",
+        "ids that begin with 2 or 3 are cut by the HDK's own script: let `shef cloud build` make the tarball",
+    "PCIID_FORBIDDEN" = "SHEF-CLD-109": "a PCI id of the manifest is reserved",
+        "with Amazon's vendor id only 0xF000 to 0xF0FF are free; shef's id is 0xF010",
+    "CLK_ILLEGAL" = "SHEF-CLD-110": "the clock recipes of the manifest are illegal",
+        "shef makes its clocks from clk_main_a0 and uses the HDK's default recipes: let `shef cloud build` make the tarball",
+    "CORRUPT_ARCHIVE" = "SHEF-CLD-111": "AWS cannot unpack the tarball",
+        "the upload was cut, or the file is not a tar: run the same command again, which uploads it anew",
+    "DCP_NOT_FOUND" = "SHEF-CLD-112": "the tarball has no checkpoint of the manifest's name",
+        "run `shef cloud build` again: it makes the tarball anew from the checkpoint",
+    "UNSUPPORTED_DESIGN_LOGIC" = "SHEF-CLD-113": "the design has a forbidden cell or a combinational loop",
+        "`shef cloud lint` names cell and file; the log of AWS names it, too, as `DRC LUTLP-1` for a loop",
+    "UNKNOWN_BITSTREAM_GENERATE_ERROR" = "SHEF-CLD-114": "AWS's bitstream step failed, without a class",
+        "look for HDPRVerify in the log in S3: `shef cloud build` runs pr_verify before the upload for that reason. Then ask AWS, with the AFI's id",
+    "TOOL_VERSION_INVALID" = "SHEF-CLD-115": "AWS does not accept the version of Vivado",
+        "build with a version of the HDK's supported_vivado_versions.txt: `shef cloud doctor` compares them",
+}
+
+macro_rules! slot_failures {
+    ($($number:literal $name:literal $again:literal = $code:literal: $summary:literal, $help:literal),* $(,)?) => {
+        /// Every error that AWS's tools report for a slot: fpga_mgmt.h and the tools' README of the
+        /// branch f2.
+        pub const SLOT_FAILURES: &[SlotFailure] = &[$(SlotFailure {
+            number: $number, name: $name, again: $again, code: Code::new($code, $summary, $help),
+        }),*];
+        pub(crate) const SLOT_CODES: &[Code] = &[$(Code::new($code, $summary, $help)),*];
+    };
+}
+
+slot_failures! {
+    3 "busy" true = "SHEF-CLD-203": "the slot is busy with another command",
+        "wait a minute; only one program may work on a slot. If it stays, stop the instance and start it again",
+    5 "invalid-afi-id" false = "SHEF-CLD-205": "the slot does not accept the image's id",
+        "load by the AGFI (agfi-...), not the AFI; the image must be available in this region and shared with this account",
+    6 "timeout" true = "SHEF-CLD-206": "the slot's command timed out",
+        "it was tried twice: stop the instance and start it again, then load once more",
+    11 "invalid-afi-cmd-api-version" false = "SHEF-CLD-211": "AWS's tools and the slot have different versions",
+        "install the tools of a current HDK: `git pull`, `source sdk_setup.sh`",
+    12 "cl-id-mismatch" false = "SHEF-CLD-212": "the image shows other PCI ids than its manifest",
+        "cl_sh_id0 and cl_sh_id1 of the design differ from the manifest: build again with `shef cloud build`",
+    13 "cl-ddr-calib-failed" false = "SHEF-CLD-213": "card memory was not calibrated",
+        "the stat bus of sh_ddr must be wired (`shef cloud lint`); try another slot or instance to rule out the DIMM",
+    14 "unspecified-error" true = "SHEF-CLD-214": "the slot failed without a reason",
+        "it was tried twice: stop the instance and start it again, which gives another card; then load once more",
+    16 "afi-shell-version-mismatch" false = "SHEF-CLD-216": "the image was built for another shell",
+        "build it with the HDK whose shell_version.txt has the version that the slot reports",
+    17 "afi-power-violation" false = "SHEF-CLD-217": "the image draws too much power, and its clocks were stopped",
+        "`shef cloud clear`, then load again; the adapter has wiped the keys. A lower --core-mhz lowers the power: `shef cloud metrics` shows it in watts",
+    19 "hardware-busy" true = "SHEF-CLD-219": "the card is busy",
+        "it was tried twice: stop the instance and start it again",
+    20 "pci-device-missing" false = "SHEF-CLD-220": "the slot's PCI function is missing",
+        "`fpga-describe-local-image -S SLOT -R` rescans the bus; end programs that have the card open. If it stays away, stop the instance and start it again",
+    21 "afi-cmd-malformed" false = "SHEF-CLD-221": "the slot did not understand the command",
+        "install the tools of a current HDK: `git pull`, `source sdk_setup.sh`",
+    24 "software-problem" false = "SHEF-CLD-224": "AWS's tools failed in themselves",
+        "run the command as root, with no other program on the slot; then report it to AWS",
+    25 "unresponsive" true = "SHEF-CLD-225": "the card does not answer AWS's tools",
+        "it was tried twice: stop the instance and start it again",
+    26 "rl-reload-needed" false = "SHEF-CLD-226": "the card needs another shell before this image",
+        "`shef cloud clear`, then load again; if it stays, stop the instance and start it again",
+    27 "invalid-flags" false = "SHEF-CLD-227": "the slot does not accept the command's flags",
+        "install the tools of a current HDK: `git pull`, `source sdk_setup.sh`",
+    28 "clkgen-invalid" false = "SHEF-CLD-228": "the image's clock generator was refused",
+        "an image of shef has no AWS_CLK_GEN: the slot holds another image, so load the right one",
+    29 "clkgen-failed" false = "SHEF-CLD-229": "the image's clock generator failed",
+        "an image of shef has no AWS_CLK_GEN: the slot holds another image, so load the right one",
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_documented_failure_has_a_code_of_its_own() {
+        assert_eq!((AFI_FAILURES.len(), SLOT_FAILURES.len()), (15, 18));
+        for failure in SLOT_FAILURES {
+            assert_eq!(failure.code.id, format!("SHEF-CLD-{}", 200 + failure.number));
+        }
+        let mut ids: Vec<&str> = crate::CODES.iter().map(|code| code.id).collect();
+        ids.sort_unstable();
+        let all = ids.len();
+        ids.dedup();
+        assert_eq!(ids.len(), all);
+    }
+}
