@@ -66,7 +66,7 @@ pub const TABLE: &[(&str, Fault, &str)] = &[
     ("KRN", Fault::Answer, "012-015 020-024 030 032 034"),
     ("KRN", Fault::Device, "001-006 010-011 031 033"),
     ("NET", Fault::Answer, "101-117"),
-    ("NET", Fault::Input, "001-004"),
+    ("NET", Fault::Input, "001-005"),
     ("PCI", Fault::Device, "001-021"),
     (
         "PRO",

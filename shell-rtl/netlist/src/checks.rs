@@ -319,17 +319,10 @@ fn components(netlist: &Netlist<'_>) -> Vec<Vec<Bit>> {
     let (mut index, mut low) = (vec![NONE; count], vec![0_u32; count]);
     let mut on_stack = vec![false; count];
     let (mut next, mut stack, mut found) = (0, Vec::new(), Vec::new());
-    // A bit, its sources, and the next of them to visit.
-    let mut work: Vec<(Bit, Vec<Bit>, usize)> = Vec::new();
-    let sources = |bit: Bit| {
-        let mut all = Vec::new();
-        netlist.sources(bit, &mut |from| {
-            if from >= FIRST {
-                all.push(from);
-            }
-        });
-        all
-    };
+    // A bit, and where its sources begin in `sources`, after those of the bits before it, with the
+    // next of them to visit.
+    let mut work: Vec<(Bit, usize, usize)> = Vec::new();
+    let mut sources: Vec<Bit> = Vec::new();
     for start in FIRST..u32::try_from(count).unwrap_or(NONE) {
         if index[start as usize] != NONE {
             continue;
@@ -341,11 +334,16 @@ fn components(netlist: &Netlist<'_>) -> Vec<Vec<Bit>> {
                 (index[at], low[at], on_stack[at]) = (next, next, true);
                 next += 1;
                 stack.push(bit);
-                work.push((bit, sources(bit), 0));
+                work.push((bit, sources.len(), sources.len()));
+                netlist.sources(bit, &mut |from| {
+                    if from >= FIRST {
+                        sources.push(from);
+                    }
+                });
             }
-            let Some((bit, all, visited)) = work.last_mut() else { break };
+            let Some((bit, first, visited)) = work.last_mut() else { break };
             let at = *bit as usize;
-            if let Some(from) = all.get(*visited).copied() {
+            if let Some(from) = sources.get(*visited).copied() {
                 *visited += 1;
                 let to = from as usize;
                 if index[to] == NONE {
@@ -355,24 +353,22 @@ fn components(netlist: &Netlist<'_>) -> Vec<Vec<Bit>> {
                 }
                 continue;
             }
-            let (bit, own) = (*bit, all.contains(bit));
+            let (bit, own) = (*bit, sources[*first..].contains(bit));
+            sources.truncate(*first);
             work.pop();
             if let Some((parent, ..)) = work.last() {
                 let parent = *parent as usize;
                 low[parent] = low[parent].min(low[at]);
             }
             if low[at] == index[at] {
-                let mut component = Vec::new();
-                while let Some(member) = stack.pop() {
-                    on_stack[member as usize] = false;
-                    component.push(member);
-                    if member == bit {
-                        break;
-                    }
+                let from = stack.iter().rposition(|member| *member == bit).unwrap_or_default();
+                for member in &stack[from..] {
+                    on_stack[*member as usize] = false;
                 }
-                if component.len() > 1 || own {
-                    found.push(component);
+                if stack.len() - from > 1 || own {
+                    found.push(stack[from..].to_vec());
                 }
+                stack.truncate(from);
             }
         }
     }

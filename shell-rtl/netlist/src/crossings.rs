@@ -83,6 +83,13 @@ pub(crate) struct Crossing {
     pub place: String,
 }
 
+impl Crossing {
+    /// Whether it starts at a memory.
+    pub(crate) fn of_memory(&self) -> bool {
+        self.from.iter().any(|from| matches!(from, Start::Memory(..)))
+    }
+}
+
 /// A path's end as found.
 struct Path {
     end: End,

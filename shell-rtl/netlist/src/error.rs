@@ -34,6 +34,17 @@ shef_proto::coded! {
         } = "SHEF-NET-003": "the folder has no custom logic that can be read",
             "Name a folder with the sources of one custom logic, or with a folder `design` that has them; the top module has the \
              folder's name. `shef cloud new` makes one.",
+        /// A module without a source.
+        #[error("{place}: no source for the module {module}")]
+        Unknown {
+            /// File and line of an instance.
+            place: String,
+            /// The module.
+            module: String,
+        } = "SHEF-NET-005": "an instance of a module without a source",
+            "Add the module, or an empty one with its ports if it is a vendor's block. AWS_CLK_GEN is not for a Security Kernel: the \
+             instance sets its clocks. The processor is in the folder of `shef cloud new`; in this repository `cargo xtask setup` \
+             fetches it.",
         /// The sources.
         #[error(transparent)]
         Project(#[from] shef_project::Error) => (error) error.code(),

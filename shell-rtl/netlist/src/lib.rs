@@ -192,11 +192,11 @@ pub fn lint(logic: &CustomLogic, hdk: Option<&Path>, scratch: &Path) -> Result<R
     let shell = ports::Shell::of(hdk, scratch)?;
     let mut sources = logic.sources.clone();
     sources.generated.push((error::HEADER.into(), shell.text.clone()));
-    sources.generated.push(("sh_ddr.sv".into(), source::SH_DDR.to_owned()));
+    sources.generated.push(("sh_ddr.sv".into(), shell.memory.clone()));
     let folder = scratch.join("design");
     std::fs::create_dir_all(&folder)
         .map_err(|e| Error::Folder { path: folder.clone(), reason: e.to_string() })?;
-    let elaborated = Elaborated::new(&sources, &folder)?;
+    let elaborated = Elaborated::new(&sources, &folder).map_err(source::refused)?;
     let netlist = Netlist::parse(&elaborated.netlist).ok_or(Error::Netlist)?;
     let clocks = Clocks::of(&netlist, &shell.table);
     let design =
@@ -215,7 +215,9 @@ pub fn lint(logic: &CustomLogic, hdk: Option<&Path>, scratch: &Path) -> Result<R
         checks::latches(&design),
         checks::ids(&design),
     ];
-    let found = crossings::find(&netlist, &clocks);
+    let mut found = crossings::find(&netlist, &clocks);
+    // A fault of a pointer is the cause of one at its FIFO's words.
+    found.sort_by_key(crossings::Crossing::of_memory);
     let mut objects = xdc::Objects::of(&netlist, &clocks);
     let mut constraints = xdc::Constraints::default();
     for file in &logic.constraints {

@@ -26,6 +26,8 @@ pub(crate) struct Shell {
     pub name: String,
     /// The header, for the sources to include.
     pub text: String,
+    /// The memory controller from outside.
+    pub memory: String,
     /// The ports, with the facts of our table.
     pub table: Vec<Port>,
     /// Ports of our table that the kit's header lacks or has otherwise, and new ones.
@@ -38,7 +40,9 @@ impl Shell {
         let own = f2::ports(f2::TABLE).unwrap_or_default();
         let Some(hdk) = hdk else {
             let name = "the table of HDK 2.3.2".to_owned();
-            return Ok(Self { name, text: f2::header(&own), table: own, differs: Vec::new() });
+            let memory = source::SH_DDR.to_owned();
+            let text = f2::header(&own);
+            return Ok(Self { name, text, memory, table: own, differs: Vec::new() });
         };
         let path = find(hdk).ok_or_else(|| Error::NoHeader { dir: hdk.to_owned() })?;
         let unreadable = |reason: String| Error::Header { path: path.clone(), reason };
@@ -75,7 +79,10 @@ impl Shell {
             None => format!("an HDK this program does not know (sha256 {}...)", &digest[..8]),
         };
         let name = format!("{} of {version}", source::shown(&path).display());
-        Ok(Self { name, text, table, differs })
+        let memory = path.parent().map(|folder| folder.join("../sh_ddr/sh_ddr.stub.sv"));
+        let memory = memory.and_then(|stub| std::fs::read_to_string(stub).ok());
+        let memory = memory.unwrap_or_else(|| source::SH_DDR.to_owned());
+        Ok(Self { name, text, memory, table, differs })
     }
 }
 

@@ -411,7 +411,7 @@ impl<'t> Reader<'t> {
         let (kind, name) = rest.split_once(' ')?;
         let kind = kind.trim_start_matches('\\');
         let name = name.trim_start_matches('\\');
-        let (mut parameters, mut pins) = (Vec::new(), Vec::new());
+        let (mut parameters, mut pins, mut bits) = (Vec::new(), Vec::new(), Vec::new());
         for line in lines {
             let line = line.trim_start();
             let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -420,16 +420,20 @@ impl<'t> Reader<'t> {
                 "parameter" => {
                     let rest = rest.trim_start_matches("signed ").trim_start_matches("real ");
                     let (name, value) = rest.split_once(' ')?;
+                    // Zero is what a missing one is, too.
+                    if value == "0" {
+                        continue;
+                    }
                     parameters.push((name.trim_start_matches('\\'), value.trim_matches('"')));
                 }
                 "connect" => {
                     let (name, signal) = rest.split_once(' ')?;
                     let name = name.trim_start_matches('\\');
-                    let mut bits = Vec::new();
+                    bits.clear();
                     self.signal(signal, &mut bits)?;
                     let start = u32::try_from(self.netlist.connections.len()).ok()?;
                     let len = u32::try_from(bits.len()).ok()?;
-                    self.netlist.connections.extend(bits);
+                    self.netlist.connections.extend(&bits);
                     let direction = match self.boxes.get(kind) {
                         Some(ports) => ports.get(name).copied().unwrap_or(Direction::Inout),
                         None if name == "Y" || name == "Q" => Direction::Output,
@@ -455,14 +459,17 @@ impl<'t> Reader<'t> {
                 rest = rest.trim_start();
                 if let Some(after) = rest.strip_prefix('}') {
                     // The highest is written first.
-                    for part in parts.into_iter().rev() {
-                        out.extend::<Vec<Bit>>(part);
+                    out[start..].reverse();
+                    let mut end = out.len();
+                    for part in parts {
+                        out[end - part..end].reverse();
+                        end -= part;
                     }
                     return self.slice(after, out, start);
                 }
-                let mut part = Vec::new();
-                rest = self.signal(rest, &mut part)?;
-                parts.push(part);
+                let before = out.len();
+                rest = self.signal(rest, out)?;
+                parts.push(out.len() - before);
             }
         }
         if let Some(string) = text.strip_prefix('"') {

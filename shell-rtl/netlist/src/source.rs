@@ -104,6 +104,23 @@ fn ibex() -> Option<PathBuf> {
     folders.filter(|folder| folder.is_dir()).max()
 }
 
+/// The error of the front end; a module without a source has its own.
+pub(crate) fn refused(error: shef_project::Error) -> Error {
+    const UNKNOWN: &str = ": ERROR: unknown module '";
+    if let shef_project::Error::FrontEnd(text) = &error
+        && let Some((before, after)) = text.split_once(UNKNOWN)
+        && let Some((module, _)) = after.split_once('\'')
+    {
+        let place = before.rsplit([' ', ';']).next().unwrap_or_default();
+        let place = place.rsplit_once(':').map_or_else(
+            || place.to_owned(),
+            |(path, line)| format!("{}:{line}", shown(Path::new(path)).display()),
+        );
+        return Error::Unknown { place, module: module.to_owned() };
+    }
+    error.into()
+}
+
 /// The files as AWS's scripts take them.
 pub(crate) fn check(logic: &CustomLogic, design: &Design<'_>) -> Result<Check> {
     const NAME: &str = "sources";

@@ -33,6 +33,8 @@ enum Object {
 pub(crate) struct Objects<'n> {
     netlist: &'n Netlist<'n>,
     cells: Vec<Object>,
+    /// Their names.
+    names: Vec<String>,
     nets: Vec<Object>,
     ports: Vec<Object>,
     /// Paths of the instances of modules.
@@ -126,7 +128,8 @@ impl<'n> Objects<'n> {
             Some(((*name).to_owned(), domain))
         });
         let clocks = aws.collect();
-        Self { netlist, cells, nets, ports, instances, clocks }
+        let names = cells.iter().map(|object| name(netlist, &instances, *object)).collect();
+        Self { netlist, cells, names, nets, ports, instances, clocks }
     }
 
     fn name(&self, object: Object) -> String {
@@ -564,7 +567,10 @@ impl<'n> Reader<'_, 'n> {
             // Each alternative has to match something.
             let mut kept = Found::new();
             for (text, all) in text.split("||").zip(tests) {
-                let own = found.iter().filter(|(o, pin)| self.passes(*o, *pin, all)).copied();
+                let passes = |(o, pin): &&(Object, Option<&str>)| {
+                    self.passes(*o, &self.objects.name(*o), *pin, all)
+                };
+                let own = found.iter().filter(passes).copied();
                 let own: Found<'n> = own.collect();
                 self.seen(what, &text.split_whitespace().collect::<Vec<_>>().join(" "), &own);
                 kept.extend(own);
@@ -604,10 +610,10 @@ impl<'n> Reader<'_, 'n> {
 
     /// The objects of a kind that match.
     fn matching(&self, name: &str, pattern: &Pattern<'_>) -> Found<'n> {
-        let objects = match name {
-            "get_cells" | "get_pins" => &self.objects.cells,
-            "get_nets" => &self.objects.nets,
-            "get_ports" => &self.objects.ports,
+        let (objects, names) = match name {
+            "get_cells" | "get_pins" => (&self.objects.cells, Some(&self.objects.names)),
+            "get_nets" => (&self.objects.nets, None),
+            "get_ports" => (&self.objects.ports, None),
             _ => {
                 let clocks = self.objects.clocks.iter();
                 let clocks = clocks.filter(|(own, _)| pattern.hits(own));
@@ -621,7 +627,15 @@ impl<'n> Reader<'_, 'n> {
             }
             Pattern::Tests(_) => ("*", "*"),
         };
-        for object in objects {
+        for (i, object) in objects.iter().enumerate() {
+            let made;
+            let own_name = match names {
+                Some(names) => &names[i],
+                None => {
+                    made = self.objects.name(*object);
+                    &made
+                }
+            };
             match pattern {
                 Pattern::Tests(tests) => {
                     let pins = if name == "get_pins" {
@@ -630,7 +644,7 @@ impl<'n> Reader<'_, 'n> {
                         vec![None]
                     };
                     let any = |pin: &Option<&str>| {
-                        tests.iter().any(|all| self.passes(*object, *pin, all))
+                        tests.iter().any(|all| self.passes(*object, own_name, *pin, all))
                     };
                     let passing = pins.into_iter().filter(any);
                     found.extend(passing.map(|pin| (*object, pin)));
@@ -640,14 +654,14 @@ impl<'n> Reader<'_, 'n> {
                         Pattern::Deep(_) => Pattern::Deep(cell),
                         _ => Pattern::Shallow(cell),
                     };
-                    if own.hits(&self.objects.name(*object)) {
+                    if own.hits(own_name) {
                         let pins = self.objects.pins(*object).into_iter();
                         let pins = pins.filter(|own| glob(pin, own));
                         found.extend(pins.map(|pin| (*object, Some(pin))));
                     }
                 }
                 pattern => {
-                    if pattern.hits(&self.objects.name(*object)) {
+                    if pattern.hits(own_name) {
                         found.insert((*object, None));
                     }
                 }
@@ -656,16 +670,10 @@ impl<'n> Reader<'_, 'n> {
         found
     }
 
-    fn passes(&self, object: Object, pin: Option<&str>, all: &[Test]) -> bool {
+    fn passes(&self, object: Object, name: &str, pin: Option<&str>, all: &[Test]) -> bool {
         let passes = |test: &Test| {
             let hit = match test.property.as_str() {
-                "NAME" => {
-                    let mut name = self.objects.name(object);
-                    if let Some(pin) = pin {
-                        name = format!("{name}/{pin}");
-                    }
-                    test.hits(&name) || test.hits(&format!("{SCOPE}{name}"))
-                }
+                "NAME" => test.names(name, pin),
                 "REF_NAME" => match object {
                     Object::Cell(c) => test.hits(self.objects.netlist.cells[c as usize].kind),
                     _ => false,
@@ -712,6 +720,20 @@ struct Test {
 impl Test {
     fn hits(&self, text: &str) -> bool {
         glob(&self.pattern, text)
+    }
+
+    /// Whether it matches a cell, or a pin of it.
+    fn names(&self, cell: &str, pin: Option<&str>) -> bool {
+        let pattern = match self.pattern.strip_prefix(SCOPE) {
+            Some(pattern) if !glob(&self.pattern, cell) => pattern,
+            _ => &self.pattern,
+        };
+        let Some(pin) = pin else { return glob(pattern, cell) };
+        match pattern.rsplit_once('/') {
+            // The last part names the pin.
+            Some((cells, own)) if !own.contains('*') => glob(own, pin) && glob(cells, cell),
+            _ => glob(pattern, &format!("{cell}/{pin}")),
+        }
     }
 }
 

@@ -709,7 +709,11 @@ fn the_top_module_has_the_name_of_the_folder() {
 fn sources_that_the_front_end_refuses_are_an_error_with_their_place() {
     let small = Small::new().more("  nowhere_cell u_nowhere (.a(1'b0));");
     let error = small.lint_with(None).unwrap_err();
-    assert_eq!(error.code(), "SHEF-PRJ-007");
+    assert_eq!(error.code(), "SHEF-NET-005");
     let text = error.to_string();
     assert!(text.contains("cl_small.sv:") && text.contains("nowhere_cell"), "{text}");
+    let small = Small::new().more("  assign tdo = ;");
+    let error = small.lint_with(None).unwrap_err();
+    assert_eq!(error.code(), "SHEF-PRJ-007");
+    assert!(error.to_string().contains("cl_small.sv:"), "{error}");
 }
