@@ -21,8 +21,8 @@ module f2_pcis_reads
     input wire [1:0]   resp_i,
     input wire         beat_valid_i
 );
-  localparam int unsigned CYCLES = 26;
-  localparam int unsigned STEP = 4;
+  localparam int unsigned CYCLES = 20;
+  localparam int unsigned STEP = 2;
 
   logic owed, ar_ready, r_last, r_valid, ask_valid, beat_ready, late;
   logic [15:0] r_id;
@@ -134,8 +134,8 @@ module f2_pcis_reads
   wire [25:0] at_entry = entry[at_place[0]];
 
   // ---- ages of the block ----
-  logic [1:0][2:0] age;
-  logic [1:0] step;
+  logic [1:0][3:0] age;
+  logic step;
   wire at_age_slot = 1'(dut.u_deadline.take_q + at_place[0]);
   assign age = dut.u_deadline.age_q;
   assign step = dut.u_deadline.step_q;
@@ -188,12 +188,12 @@ module f2_pcis_reads
       if (many == 2'd2)
         assert (age[dut.u_deadline.take_q] >= age[1'(dut.u_deadline.take_q + 1'b1)]);
       if (at_inside && age[at_age_slot] != '1)
-        assert ({1'b0, since} <= {2'd0, age[at_age_slot], 2'd0} + 7'(step) + 7'd1);
+        assert ({1'b0, since} <= {2'd0, age[at_age_slot], 1'd0} + 7'(step) + 7'd1);
       if (at_inside)
         assert ({1'b0, since} + 7'(work_at) <= 7'(CYCLES) - 7'd5 - 7'(!dut.late));
       if (at_open && !at_inside) assert (since <= 6'(CYCLES) - 6'd6);
     end
-    cover (init && rst_ni && late && at_open && answered == at && since == 6'd20);
+    cover (init && rst_ni && late && at_open && answered == at && since == 6'd14);
     cover (init && rst_ni && at_inside && dut.skip_q == 5'd3 && dut.load && dut.real_beat == 1'b0 &&
         at_place == '0 && at_len == 2'd1);
     cover (init && rst_ni && at_inside && at_place == '0 && wanted == 5'd5 && dut.load &&

@@ -22,8 +22,8 @@ module f2_pcis_writes
     input wire [1:0]  done_resp_i,
     input wire        done_valid_i
 );
-  localparam int unsigned CYCLES = 34;
-  localparam int unsigned STEP = 4;
+  localparam int unsigned CYCLES = 26;
+  localparam int unsigned STEP = 2;
 
   logic owed, aw_ready, w_ready, b_valid, data_valid, data_last, ask_valid, done_ready, late;
   logic [15:0] b_id;
@@ -148,7 +148,7 @@ module f2_pcis_writes
 
   // ---- ages of the block: oldest write without its data, oldest write ----
   logic [1:0][3:0] data_age, age;
-  wire [1:0] step = dut.u_answer_deadline.step_q;
+  wire step = dut.u_answer_deadline.step_q;
   assign data_age = dut.u_data_deadline.age_q;
   assign age = dut.u_answer_deadline.age_q;
   wire at_slot = at[0];
@@ -215,7 +215,7 @@ module f2_pcis_writes
       for (int i = 0; i < 2; i++) assert (data_age[i] == age[i]);
       if (dut.open_q == 2'd2) assert (age[heads[0]] >= age[1'(heads[0] + 1'b1)]);
       if (at_open && (in_data || in_answers) && age[at_slot] != '1)
-        assert ({1'b0, since} <= {1'b0, age[at_slot], 2'd0} + 7'(step) + 7'd1);
+        assert ({1'b0, since} <= {2'd0, age[at_slot], 1'd0} + 7'(step) + 7'd1);
       if (in_data)
         assert ({1'b0, since} + 7'(work_at) <= 7'(CYCLES) - 7'd6 + 7'(dut.late_data));
       else if (in_answers)

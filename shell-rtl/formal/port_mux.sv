@@ -1,11 +1,12 @@
 // shef_port_mux, two sets: towards the memory AW, W and AR follow the handshake rules if the sets
 // do. A request carries its set's number. W beats belong to the AW whose turn it is, and no set's W
 // precedes its AW. A response goes only to the set whose number it carries, or, if it carries none,
-// to the first set under an unused id.
-`default_nettype none
+// to the first set under an unused id.`default_nettype none
 module port_mux
   import shef_pkg::*;
-(
+#(
+    parameter int unsigned First = 2
+) (
     input wire                 clk_i,
     input wire                 rst_ni,
     input wire axi_req_t [1:0] set_req_i,
@@ -14,7 +15,7 @@ module port_mux
   localparam logic [1:0][1:0] NO = {2'd2, 2'd1};
   axi_rsp_t [1:0] set_rsp;
   axi_req_t mem_req;
-  shef_port_mux #(.NSets(2), .SetNo(NO)) dut (
+  shef_port_mux #(.NSets(2), .SetNo(NO), .First(First), .Ahead(8)) dut (
       .clk_i, .rst_ni, .set_req_i, .set_rsp_o(set_rsp), .mem_req_o(mem_req), .mem_rsp_i
   );
   axi_address u_aw (.clk_i, .rst_ni, .valid_i(mem_req.aw_valid), .ready_i(mem_rsp_i.aw_ready),
@@ -104,6 +105,47 @@ module port_mux
             (set_rsp[1].r_valid && set_req_i[1].r_ready));
     end
     cover (init && rst_ni && owed[0] == 4'd2 && owed[1] == 4'd2 && w_fire[1] && mem_req.w.last);
+  end
+
+  if (First < 2) begin : g_first
+    // read beats of the other set in flight, if no more come than were asked for
+    logic [4:0] ahead;
+    logic ar_held, aw_held, first_held;
+    always_ff @(posedge clk_i) begin
+      assume (set_req_i[0].ar.len <= 8'd7);
+      ar_held <= rst_ni && mem_req.ar_valid && mem_req.ar.id[7:6] == NO[0] && !mem_rsp_i.ar_ready;
+      first_held <= rst_ni && mem_req.ar_valid && mem_req.ar.id[7:6] == NO[1] &&
+          !mem_rsp_i.ar_ready;
+      aw_held <= rst_ni && mem_req.aw_valid && mem_req.aw.id[7:6] == NO[0] && !mem_rsp_i.aw_ready;
+      if (!rst_ni) ahead <= '0;
+      else
+        ahead <= ahead +
+            (set_req_i[0].ar_valid && set_rsp[0].ar_ready ? 5'(set_req_i[0].ar.len) + 5'd1 : 5'd0) -
+            5'(set_rsp[0].r_valid && mem_req.r_ready && ahead != '0);
+    end
+    always_comb begin
+      if (init && rst_ni) begin
+        if (set_req_i[1].ar_valid && !ar_held)
+          assert (mem_req.ar_valid && mem_req.ar.id[7:6] == NO[1]);
+        if (set_req_i[1].aw_valid && !aw_held && dut.g_mux.w_room)
+          assert (mem_req.aw_valid && mem_req.aw.id[7:6] == NO[1]);
+        assert (ahead <= 5'd15 && owed[0] <= 4'd2);
+        if (ahead < 5'd8 && set_req_i[0].ar_valid) assert (mem_req.ar_valid);
+        // supporting invariants
+        assert (dut.g_mux.g_ahead.ahead_q == 9'(ahead));
+        if (dut.g_mux.u_ar.held_q && !dut.g_mux.u_ar.first_q) assert (ar_held);
+        if (dut.g_mux.u_ar.held_q && dut.g_mux.u_ar.first_q) assert (first_held);
+        if (ar_held) assert (ahead < 5'd8);
+        if (dut.g_mux.u_aw.held_q && !dut.g_mux.u_aw.first_q) assert (aw_held &&
+            dut.g_mux.order < 4'd2);
+        assert (dut.g_mux.u_ar.sel_q == '0 && dut.g_mux.u_aw.sel_q == '0);
+      end
+      cover (init && rst_ni && ahead == 5'd14 && set_req_i[0].ar_valid && mem_req.ar_valid);
+      cover (init && rst_ni && aw_held && set_req_i[1].aw_valid);
+    end
+  end
+
+  always_comb begin
     cover (init && rst_ni && set_rsp[0].r_valid &&
         set_rsp[0].r.id[7:6] == 2'd3);
   end

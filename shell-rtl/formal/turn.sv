@@ -1,5 +1,7 @@
 // shef_turn, three requesters: the choice is a requester, stays until it is done, and no requester
-// waits for more than one turn of each of the others.
+// waits for more than one turn of each of the others. Also with a requester that goes first: it
+// waits for no more than the turn in progress, and of the turns of the others each waits for at most
+// one.
 `default_nettype none
 module turn (
     input wire       clk_i,
@@ -28,6 +30,34 @@ module turn (
   end
   logic [1:0] after;           // the requester after the last turn
   assign after = (dut.sel_q == 2'd2) ? 2'd0 : dut.sel_q + 1'b1;
+  logic first_valid, first_held;
+  logic [1:0] first_sel, first_last;
+  logic first_passed;          // a turn of another one, but for the first, ended during its request
+  shef_turn #(.N(3), .First(2)) first (.clk_i, .rst_ni, .req_i, .done_i, .valid_o(first_valid),
+      .sel_o(first_sel));
+  always_ff @(posedge clk_i) begin
+    first_held <= rst_ni && first_valid && !done_i;
+    first_last <= first_sel;
+    if (!rst_ni || !req_i[me] || (first_valid && first_sel == me)) first_passed <= 1'b0;
+    else if (first_valid && done_i && first_sel != 2'd2) first_passed <= 1'b1;
+  end
+  always_comb begin
+    if (init && rst_ni) begin
+      assert (first.sel_q < 2'd2 && first_sel < 2'd3);
+      if (first_valid) assert (req_i[first_sel]);
+      if (first_held) assert (first_sel == first_last && first.held_q && req_i[first_sel] ==
+          first_valid && first_sel == (first.first_q ? 2'd2 : first.sel_q));
+      if (!first.held_q) assert (first_valid == (req_i != '0));
+      if (!first.held_q && req_i[2]) assert (first_sel == 2'd2);
+      // the other one is not chosen twice
+      if (first_passed && me < 2'd2 && first_valid && req_i[me])
+        assert (first_sel == 2'd2 || first_sel == me);
+      if (first_passed && me < 2'd2 && req_i[me])
+        assert (first.sel_q != me && !(first.held_q && !first.first_q));
+    end
+    cover (init && rst_ni && first_passed && me == 2'd0 && first_sel == 2'd2 && req_i == '1);
+  end
+
   always_comb begin
     if (init && rst_ni) begin
       assert (dut.sel_q < 2'd3 && sel < 2'd3);

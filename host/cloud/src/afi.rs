@@ -15,7 +15,7 @@ use crate::error::AFI_FAILURES;
 use crate::run::{self, Limits, Said};
 use crate::tarball::Checked;
 use crate::tools::{self, Call};
-use crate::{CloudError, Watch, place};
+use crate::{CloudError, Step, Watch, place};
 
 /// Failed connections in a row that the waiting bears.
 const LOST: u32 = 10;
@@ -112,18 +112,18 @@ impl Order {
     ///
     /// # Errors
     /// SHEF-CLD-054.
-    pub fn plan(&self, tarball: &Checked) -> Result<Vec<String>, CloudError> {
+    pub fn plan(&self, tarball: &Checked) -> Result<Vec<Step>, CloudError> {
         let key = self.key(tarball);
         let object = object(&self.region, &self.bucket, &key);
         let bucket = [("bucket", &*self.bucket), ("region", &*self.region)];
         Ok(vec![
-            tools::LOCATION.call(&bucket)?.line(),
-            tools::VERSIONING.call(&bucket)?.line(),
-            self.upload(tarball, &key)?.line(),
-            tools::HEAD.call(&object)?.line(),
-            self.create(tarball, &key)?.line(),
-            tools::DESCRIBE_AFI.call(&[("afi", "AFI"), ("region", &self.region)])?.line(),
-            tools::DELETE.call(&object)?.line(),
+            tools::LOCATION.call(&bucket)?.into(),
+            tools::VERSIONING.call(&bucket)?.into(),
+            self.upload(tarball, &key)?.into(),
+            tools::HEAD.call(&object)?.into(),
+            self.create(tarball, &key)?.into(),
+            tools::DESCRIBE_AFI.call(&[("afi", "AFI"), ("region", &self.region)])?.into(),
+            tools::DELETE.call(&object)?.into(),
         ])
     }
 }

@@ -11,7 +11,7 @@ use shef_vfio::System;
 use crate::run::{self, Limits};
 use crate::slot::Slot;
 use crate::tools;
-use crate::{CloudError, Watch};
+use crate::{CloudError, Step, Watch};
 
 const DRIVER: &str = "vfio-pci";
 /// Whether VFIO serves functions without an IOMMU.
@@ -38,17 +38,22 @@ pub fn function(slot: &Slot) -> Result<Bdf, CloudError> {
 }
 
 /// One line for each thing that [`bind`] may do.
-#[must_use]
-pub fn plan(bdf: &str) -> Vec<String> {
-    let mut lines: Vec<String> = [&tools::MODPROBE_VFIO, &tools::MODPROBE_PCI]
-        .into_iter()
-        .filter_map(|tool| Some(tool.call(&[]).ok()?.line()))
-        .collect();
-    lines.push(format!("write 1 to {MODE}"));
-    lines.push(format!("write {DRIVER} to /sys/bus/pci/devices/{bdf}/driver_override"));
-    lines.push(format!("write {bdf} to the unbind file of another driver"));
-    lines.push(format!("write {bdf} to {PROBE}"));
-    lines
+///
+/// # Errors
+/// Never: these programs take no values.
+pub fn plan(bdf: &str) -> Result<Vec<Step>, CloudError> {
+    let mut steps: Vec<Step> =
+        vec![tools::MODPROBE_VFIO.call(&[])?.into(), tools::MODPROBE_PCI.call(&[])?.into()];
+    steps.extend(
+        [
+            format!("write 1 to {MODE}"),
+            format!("write {DRIVER} to /sys/bus/pci/devices/{bdf}/driver_override"),
+            format!("write {bdf} to the unbind file of another driver"),
+            format!("write {bdf} to {PROBE}"),
+        ]
+        .map(Step::Change),
+    );
+    Ok(steps)
 }
 
 /// Binds a function. Everything that is right already stays as it is.

@@ -26,7 +26,7 @@ use crate::run::{self, Limits};
 use crate::scan::{self, Scan};
 use crate::tarball::{self, Manifest};
 use crate::tools::{self, Call};
-use crate::{CloudError, Watch, place};
+use crate::{CloudError, Step, Watch, place};
 
 /// The record of the steps.
 const RECORD: &str = "build.json";
@@ -89,22 +89,23 @@ pub struct Built {
 ///
 /// # Errors
 /// SHEF-CLD-054.
-pub fn plan(folder: &Path, hdk: &Hdk, options: &Options) -> Result<Vec<String>, CloudError> {
+pub fn plan(folder: &Path, hdk: &Hdk, options: &Options) -> Result<Vec<Step>, CloudError> {
     let scripts = folder.join(TOP).join("build/scripts");
-    let mut lines = Vec::new();
+    let mut steps = Vec::new();
     for flow in ["SynthCL", "ImplCL"] {
-        let call = script(flow, "TAG", options)?;
-        lines.push(format!("in {}: {}", scripts.display(), call.line()));
+        steps.push(script(flow, "TAG", options)?.within(&scripts).into());
     }
-    lines.push(verify(folder, hdk, "TAG")?.line());
-    let out = folder.join("out/TAG.Developer_CL.tar");
-    lines.push(format!("write {}", out.display()));
-    lines.push(format!(
-        "search every file below {} and the project for the secret",
-        folder.display()
-    ));
-    lines.push(format!("remove {}, but for reports", folder.join(TOP).display()));
-    Ok(lines)
+    steps.push(verify(folder, hdk, "TAG")?.into());
+    let folder = folder.display();
+    steps.extend(
+        [
+            format!("write {folder}/out/TAG.Developer_CL.tar"),
+            format!("search every file below {folder} and the project for the secret"),
+            format!("remove {folder}/{TOP}, but for reports"),
+        ]
+        .map(Step::Change),
+    );
+    Ok(steps)
 }
 
 /// A flow of the kit's script.
@@ -279,6 +280,14 @@ impl Steps<'_> {
     /// Runs a flow of the kit's script. Its status says nothing, except that it ran.
     fn flow(&self, flow: &str) -> Result<PathBuf, CloudError> {
         let log = self.paths.logs.join(format!("{flow}.log"));
+        // Files of an earlier attempt prove nothing.
+        place::erase(&self.vivado_log())?;
+        match fs::remove_dir_all(self.encrypted()) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(CloudError::io("remove", &self.encrypted())(e));
+            }
+            _ => {}
+        }
         let mut call = script(flow, &self.paths.tag, self.options)?;
         call = call.within(&self.paths.build.join("scripts"));
         call.log = Some(log.clone());
@@ -291,11 +300,16 @@ impl Steps<'_> {
         }
     }
 
+    /// The log that the script lets Vivado write.
+    fn vivado_log(&self) -> PathBuf {
+        self.paths.build.join(format!("scripts/{}.vivado.log", self.paths.tag))
+    }
+
     /// The error for a result that is missing: by the log.
     fn missing(&self, step: &'static str, expected: &Path, log: &Path) -> CloudError {
         let below = expected.strip_prefix(self.folder.path()).unwrap_or(expected);
         let expected = below.display().to_string();
-        let vivado = self.paths.build.join(format!("scripts/{}.vivado.log", self.paths.tag));
+        let vivado = self.vivado_log();
         for log in [log, &vivado] {
             if let Some((line, _)) = find(log, |line| line.trim_end().ends_with("Killed")) {
                 return CloudError::Killed { step, expected, log: log.to_owned(), line };
@@ -322,9 +336,12 @@ impl Steps<'_> {
         watch("synthesis (tens of minutes)");
         place::erase(&checkpoint)?;
         let log = self.flow("SynthCL")?;
-        let encrypted = self.paths.build.join("src_post_encryption");
-        self.envelopes(&encrypted)?;
-        if !is_file(&checkpoint) {
+        let there = is_file(&checkpoint);
+        // Without both, the flow ended before the encryption.
+        if there || self.encrypted().exists() {
+            self.envelopes()?;
+        }
+        if !there {
             return Err(self.missing("synthesis", &checkpoint, &log));
         }
         record.synthesis = Some(digest(&checkpoint)?);
@@ -332,8 +349,14 @@ impl Steps<'_> {
         record.write(self.folder.path())
     }
 
+    /// The files that synthesis reads.
+    fn encrypted(&self) -> PathBuf {
+        self.paths.build.join("src_post_encryption")
+    }
+
     /// Checks that each file that synthesis reads is an envelope, and that all of them are there.
-    fn envelopes(&self, folder: &Path) -> Result<(), CloudError> {
+    fn envelopes(&self) -> Result<(), CloudError> {
+        let folder = &self.encrypted();
         let wrong = |file: &Path, found: &str| CloudError::Envelope {
             file: file.to_owned(),
             found: found.to_owned(),
@@ -390,7 +413,7 @@ impl Steps<'_> {
             }
         }
         // The flow encrypts again.
-        self.envelopes(&self.paths.build.join("src_post_encryption"))?;
+        self.envelopes()?;
         record.implementation = Some(digest(&checkpoint)?);
         (record.comparison, record.tarball) = (None, None);
         record.write(self.folder.path())
@@ -569,7 +592,7 @@ mod tests {
     #[test]
     fn a_tag_is_a_date() {
         let tag = tag();
-        assert!(tag.len() == 17 && tag.as_bytes()[10] == b'-' && tag > "2026".to_owned(), "{tag}");
+        assert!(tag.len() == 17 && tag.as_bytes()[10] == b'-' && *tag > *"2026", "{tag}");
     }
 
     #[test]

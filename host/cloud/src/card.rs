@@ -336,7 +336,7 @@ mod tests {
             if bar == BAR_MEM { 1 << 20 } else { 64 << 20 }
         }
         fn bar_read(&mut self, bar: u8, offset: u64, out: &mut [u8]) -> Result<(), DeviceError> {
-            let status = 9 | u32::from(self.running) * (1 << 2 | 1 << 4);
+            let status = 9 | if self.running { 0x14 } else { 0 };
             let at = offset as usize;
             let value = match (bar, offset) {
                 (BAR_MSIX, _) => u32::from_le_bytes(self.bar2[at..at + 4].try_into().unwrap()),

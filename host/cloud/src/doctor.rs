@@ -12,7 +12,7 @@ use shef_vfio::System;
 use crate::hdk::{Hdk, KNOWN};
 use crate::run::{self, Limits, Said};
 use crate::tools::{self, Tool};
-use crate::{CODES, CloudError, adapter, card};
+use crate::{CODES, CloudError, Step, adapter, card};
 
 /// Memory of a build host in GiB.
 const MEMORY: u64 = 32;
@@ -84,6 +84,8 @@ pub struct Scope<'a> {
     pub hdk: Option<&'a Path>,
     /// Region: without it, nothing of the account is examined.
     pub region: Option<&'a str>,
+    /// Digest of an encryption script that the user has read.
+    pub encrypt_script: Option<&'a str>,
     /// The machine's system folders.
     pub system: &'a System,
     /// Limits of the programs.
@@ -94,7 +96,7 @@ pub struct Scope<'a> {
 ///
 /// # Errors
 /// SHEF-CLD-054.
-pub fn plan(scope: Scope<'_>) -> Result<Vec<String>, CloudError> {
+pub fn plan(scope: Scope<'_>) -> Result<Vec<Step>, CloudError> {
     let mut used: Vec<&'static Tool> = Vec::new();
     if scope.hdk.is_some() {
         used.push(&tools::VIVADO_VERSION);
@@ -103,7 +105,7 @@ pub fn plan(scope: Scope<'_>) -> Result<Vec<String>, CloudError> {
         used.extend([&tools::AWS_VERSION, &tools::IDENTITY, &tools::REGION, &tools::QUOTA]);
     }
     let region = scope.region.unwrap_or("REGION");
-    used.into_iter().map(|tool| Ok(tool.call(&[("region", region)])?.line())).collect()
+    used.into_iter().map(|tool| Ok(tool.call(&[("region", region)])?.into())).collect()
 }
 
 /// Examines everything; a failed check ends nothing.
@@ -179,7 +181,8 @@ fn build_host(
     all.push(Finding::of("links", hdk.links().map(|()| "git kept them".to_owned())));
     let shell = hdk.shell_digest().map(|digest| format!("SHA-256 {digest}"));
     all.push(Finding::of("shell", shell));
-    let encrypts = hdk.encrypts(None).map(|()| "encrypt.tcl is AWS's own".to_owned());
+    let encrypts =
+        hdk.encrypts(scope.encrypt_script).map(|()| "encrypt.tcl is AWS's own".to_owned());
     all.push(Finding::of("encryption", encrypts));
     let set = hdk.environment(environment).map(|()| "hdk_setup.sh was sourced".to_owned());
     all.push(Finding::of("environment", set));
@@ -316,8 +319,13 @@ mod tests {
         };
         let system = System::at(dir.path());
         let look = || {
-            let scope =
-                Scope { hdk: None, region: None, system: &system, limits: Limits::default() };
+            let scope = Scope {
+                hdk: None,
+                region: None,
+                encrypt_script: None,
+                system: &system,
+                limits: Limits::default(),
+            };
             let all = examine(scope, |_| None);
             all.into_iter().find(|it| it.check == "card").unwrap()
         };

@@ -203,9 +203,11 @@ impl Hdk {
             return Ok(());
         }
         let version = |line: &str| {
-            let text = line.split_whitespace().find_map(|word| word.strip_prefix('v'))?;
-            let mut parts = text.split('.').map(|part| part.parse::<u32>().ok());
-            Some((parts.next()??, parts.next()??))
+            line.split_whitespace().find_map(|word| {
+                let (year, minor) = word.strip_prefix('v')?.split_once('.')?;
+                let minor = minor.split('.').next()?;
+                Some((year.parse::<u32>().ok()?, minor.parse::<u32>().ok()?))
+            })
         };
         let oldest = supported.iter().filter_map(|line| version(line)).min();
         let older = version(&found).zip(oldest).is_some_and(|(found, oldest)| found < oldest);

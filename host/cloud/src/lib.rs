@@ -40,6 +40,22 @@ pub mod tools;
 
 pub use error::{AfiFailure, CloudError, SlotFailure};
 
+/// A thing that a command would do, for a dry run.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Step {
+    /// Runs this command line.
+    Run(String),
+    /// Makes this change.
+    Change(String),
+}
+
+impl From<tools::Call> for Step {
+    fn from(call: tools::Call) -> Self {
+        Self::Run(call.line())
+    }
+}
+
 /// Receives a line for each step that takes time.
 pub type Watch<'a> = &'a mut dyn FnMut(&str);
 

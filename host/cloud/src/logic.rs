@@ -284,7 +284,7 @@ impl Folder {
         }
         place::make(dir)?;
         place::write(&dir.join(MARK), b"")?;
-        Ok(Self { dir: dir.to_owned(), _held: Held::take(dir)? })
+        Self::held(dir)
     }
 
     /// Takes an existing folder, with its image.
@@ -294,7 +294,14 @@ impl Folder {
     pub fn open(dir: &Path) -> Result<(Self, Image), CloudError> {
         let image = read(dir)?;
         place::private(dir)?;
-        Ok((Self { dir: dir.to_owned(), _held: Held::take(dir)? }, image))
+        Ok((Self::held(dir)?, image))
+    }
+
+    /// Takes the right to work in a folder. Programs get its whole path: they work elsewhere.
+    fn held(dir: &Path) -> Result<Self, CloudError> {
+        let dir = dir.canonicalize().map_err(CloudError::io("find", dir))?;
+        let held = Held::take(&dir)?;
+        Ok(Self { dir, _held: held })
     }
 
     /// Its path.

@@ -9,7 +9,7 @@ use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use shef_console::interrupt;
 
 use crate::CloudError;
@@ -132,9 +132,15 @@ pub fn any(call: &Call, limits: Limits) -> Result<Ended, CloudError> {
     let mut child = interrupt::child(&mut started)
         .map_err(|e| CloudError::NoProgram { program: call.tool.program, why: e.to_string() })?;
     let pipes = (child.stdout.take().map(reader), child.stderr.take().map(reader));
+    let pid = Pid::from_child(&child);
     let mut group = Group(Some(child));
+    // An interrupt ends the child alone, and a terminal's signals do not reach its group.
+    let hook = interrupt::first(move || {
+        let _ = kill_process_group(pid, Signal::KILL);
+    });
     let limit = limits.each.unwrap_or(call.tool.limit);
     let in_time = group.wait(limit);
+    drop(hook);
     // Programs that it left behind would keep the pipes open.
     let status = group.end();
     let text = |reader: Option<std::thread::JoinHandle<String>>| {

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::error::{SLOT_FAILURES, SlotFailure};
 use crate::run::{self, Limits, Said};
 use crate::tools::{self, Tool};
-use crate::{CloudError, Watch};
+use crate::{CloudError, Step, Watch};
 
 /// Number of the error for a load that failed without one.
 const UNSPECIFIED: u32 = 14;
@@ -119,10 +119,9 @@ fn tool(
     values.extend(more);
     let ended = run::any(&tool.call(&values)?, limits)?;
     let error = ended.out.lines().find_map(|line| line.trim().strip_prefix("Error: ("));
-    if let Some((number, _)) = error.and_then(|rest| rest.split_once(')')) {
-        if let Ok(number) = number.parse() {
-            return Err(CloudError::Slot { slot, failure: failure(slot, number)?, tries: 1 });
-        }
+    let number = error.and_then(|rest| rest.split_once(')')?.0.parse().ok());
+    if let Some(number) = number {
+        return Err(CloudError::Slot { slot, failure: failure(slot, number)?, tries: 1 });
     }
     if ended.status == 0 {
         return Ok(Said { command: ended.command, text: ended.out });
@@ -328,9 +327,9 @@ fn loaded(slot: u32, agfi: &str, pace: Pace) -> Result<Slot, CloudError> {
 ///
 /// # Errors
 /// SHEF-CLD-054.
-pub fn plan(slot: u32, agfi: &str) -> Result<Vec<String>, CloudError> {
+pub fn plan(slot: u32, agfi: &str) -> Result<Vec<Step>, CloudError> {
     let number = slot.to_string();
     let values = [("slot", &*number), ("agfi", agfi)];
     let used = [&tools::DESCRIBE_SLOT, &tools::CLEAR_SLOT, &tools::LOAD_SLOT, &tools::RESCAN_SLOT];
-    used.into_iter().map(|tool| Ok(tool.call(&values)?.line())).collect()
+    used.into_iter().map(|tool| Ok(tool.call(&values)?.into())).collect()
 }

@@ -428,10 +428,12 @@ impl Tool {
 }
 
 impl Call {
-    /// The command as one line, each argument a word of a shell.
+    /// The command as one line, each argument a word of a shell, as a person would type it.
     #[must_use]
     pub fn line(&self) -> String {
-        let mut line = self.tool.program.to_owned();
+        let folder = self.folder.as_deref().map(shef_console::shell::word);
+        let mut line = folder.map(|folder| format!("cd {folder} && ")).unwrap_or_default();
+        line.push_str(self.tool.program);
         for argument in &self.arguments {
             line.push(' ');
             line.push_str(&shef_console::shell::argument(argument));

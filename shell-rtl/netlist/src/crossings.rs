@@ -130,6 +130,7 @@ pub(crate) fn find(netlist: &Netlist<'_>, clocks: &Clocks) -> Vec<Crossing> {
         };
     }
     let counters = finder.together(&mut paths);
+    finder.meeting(&mut paths);
     for path in paths.iter_mut().filter(|path| path.form == Form::Memory) {
         if let Err(problem) = finder.fifo(path, &counters) {
             (path.form, path.problem) = (Form::Unknown, problem);
@@ -493,6 +494,105 @@ impl Finder<'_, '_> {
             }
         }
         counters
+    }
+
+    /// Finds synchronised bits that meet in one register's logic: they may be bits of one value, and
+    /// arrive in different cycles.
+    fn meeting(&self, paths: &mut [Path]) {
+        // More synchronisers than bits of a set are not looked at.
+        let synchronised: Vec<(usize, Bit)> = paths
+            .iter()
+            .enumerate()
+            .filter(|(_, path)| path.form == Form::Synchroniser)
+            .filter_map(|(p, path)| Some((p, self.second(path)?)))
+            .take(u128::BITS as usize)
+            .collect();
+        if synchronised.len() < 2 {
+            return;
+        }
+        let seeds: HashMap<Bit, u128> =
+            synchronised.iter().enumerate().map(|(i, (_, bit))| (*bit, 1 << i)).collect();
+        let reached = self.reached(&seeds);
+        let value = |p: usize| {
+            let bit = self.netlist.origin(paths[p].bit);
+            (bit, paths[p].domain, self.clocks.behind(bit))
+        };
+        let mut found = BTreeMap::new();
+        for cell in self.netlist.cells.iter().filter(|cell| Kind::of(cell) == Kind::Register) {
+            let bits = self.netlist.pin(cell, "D").iter().zip(self.netlist.pin(cell, "Q"));
+            for (data, q) in bits {
+                let set = reached[self.netlist.origin(*data) as usize];
+                if set.count_ones() < 2 {
+                    continue;
+                }
+                let members = synchronised.iter().enumerate().filter(|(i, _)| set >> i & 1 == 1);
+                let members: Vec<usize> = members.map(|(_, (p, _))| *p).collect();
+                for (i, a) in members.iter().enumerate() {
+                    for b in &members[i + 1..] {
+                        let ((one, to, from), (two, to_two, from_two)) = (value(*a), value(*b));
+                        let flag = [one, two]
+                            .iter()
+                            .any(|bit| self.attribute(*bit, "shef_cdc") == Some("flags"));
+                        if (to, from) == (to_two, from_two) && from != 1 << ASYNCHRONOUS && !flag {
+                            found.entry((*a, *b)).or_insert(*q);
+                        }
+                    }
+                }
+            }
+        }
+        for ((a, b), q) in found {
+            let names = [a, b].map(|p| self.netlist.name(self.netlist.origin(paths[p].bit)));
+            let [one, two] = names;
+            let problem = format!(
+                "{one} and {two} pass separate synchronisers and meet in {}",
+                self.netlist.name(q)
+            );
+            (paths[a].form, paths[a].problem) = (Form::Unknown, problem);
+        }
+    }
+
+    /// The second register of a synchroniser.
+    fn second(&self, path: &Path) -> Option<Bit> {
+        let End::Register(cell, i) = path.end else { return None };
+        match self.readers.get(&self.output(cell, i))?.as_slice() {
+            [Reader::Data(second, k)] => Some(self.output(*second, *k)),
+            _ => None,
+        }
+    }
+
+    /// The seeds behind every bit, without registers between.
+    fn reached(&self, seeds: &HashMap<Bit, u128>) -> Vec<u128> {
+        let mut reached = vec![0; self.netlist.len()];
+        // 0: not visited, 1: its inputs are being visited, 2: done.
+        let mut state = vec![0_u8; self.netlist.len()];
+        let mut stack = Vec::new();
+        for start in FIRST..u32::try_from(self.netlist.len()).unwrap_or(Bit::MAX) {
+            stack.push(start);
+            while let Some(bit) = stack.last().copied() {
+                let at = bit as usize;
+                if let (0, Some(seed)) = (state[at], seeds.get(&bit)) {
+                    (reached[at], state[at]) = (*seed, 2);
+                }
+                match state[at] {
+                    0 => {
+                        state[at] = 1;
+                        self.netlist.sources(bit, &mut |from| {
+                            if from >= FIRST && state[from as usize] == 0 {
+                                stack.push(from);
+                            }
+                        });
+                    }
+                    1 => {
+                        let mut all = 0;
+                        self.netlist.sources(bit, &mut |from| all |= reached[from as usize]);
+                        (reached[at], state[at]) = (all, 2);
+                        stack.pop();
+                    }
+                    _ => drop(stack.pop()),
+                }
+            }
+        }
+        reached
     }
 
     /// The next value of a register's bit where the register does not keep its value, and the

@@ -34,6 +34,9 @@ struct Size {
     lut: u64,
 }
 
+/// The same for a custom logic without a measured module.
+const WITHOUT_ROWS: f64 = 0.3;
+
 /// LUTs of a cell without a row, roughly: what synthesis makes of its bits.
 fn luts(netlist: &Netlist<'_>, cell: &Cell<'_>) -> f64 {
     let width = |pin: &str| f64::from(u32::try_from(netlist.pin(cell, pin).len()).unwrap_or(0));
@@ -63,6 +66,17 @@ fn luts(netlist: &Netlist<'_>, cell: &Cell<'_>) -> f64 {
 fn words(cell: &Cell<'_>) -> f64 {
     let bits = cell.number("ABITS").min(12);
     if bits > 9 { 0.0 } else { f64::from(1_u32 << bits).max(32.0) }
+}
+
+/// LUTs after synthesis for one of the netlist: the median of the measured modules. Synthesis
+/// absorbs enables and resets into registers, and folds constants.
+fn scale(table: &Table, cells: &BTreeMap<&str, f64>) -> f64 {
+    let large = |row: &&Block| cells.get(row.name.as_str()).is_some_and(|cells| *cells > 500.0);
+    let rows = table.block.iter().filter(|row| row.own.lut > 0).filter(large);
+    let mut ratios: Vec<f64> =
+        rows.map(|row| row.own.lut as f64 / cells[row.name.as_str()]).collect();
+    ratios.sort_by(f64::total_cmp);
+    ratios.get(ratios.len() / 2).copied().unwrap_or(WITHOUT_ROWS)
 }
 
 /// The check, and the estimate.
@@ -108,18 +122,25 @@ pub(crate) fn check(design: &Design<'_>) -> (u64, Check) {
         sum += one * found.len() as f64;
     }
     let rows = sum;
+    // Cells of each module, as the netlist has them.
+    let mut cells: BTreeMap<&str, f64> = BTreeMap::new();
     for cell in &design.netlist.cells {
         let file = cell.src.split(':').next().unwrap_or_default();
-        let Some(module) = files.get(file) else { continue };
+        if let Some(module) = files.get(file) {
+            *cells.entry(module).or_default() += luts(design.netlist, cell);
+        }
+    }
+    let scale = scale(&table, &cells);
+    for (module, cells) in cells {
         // A package's functions count in the rows of the modules that call them, and the processor
         // in that of the subsystem.
-        let counted = measured.contains(module.as_str())
+        let counted = measured.contains(module)
             || module.ends_with("_pkg")
             || module.starts_with("ibex_")
             || module.starts_with("prim_")
             || inside(module);
         if !counted {
-            sum += luts(design.netlist, cell);
+            sum += scale * cells;
         }
     }
     let share = sum / f64::from(DEVICE_LUTS);

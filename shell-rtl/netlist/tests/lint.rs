@@ -451,6 +451,27 @@ fn two_bits_of_a_value_do_not_pass_two_synchronisers() {
     pair(twice).fails(&["crossings"], "shef_sync.sv:", "passes 2 synchronisers");
 }
 
+/// Registers of other names, and logic before them: only the place where they meet shows that they
+/// belong together.
+#[test]
+fn synchronised_bits_do_not_meet_in_logic() {
+    let pair = |attribute: &str| {
+        crossing(
+            &format!(
+                "  {attribute} logic one_q;\n  logic two_q;\n  always_ff @(posedge core_clk) begin\n    one_q <= sum[3:2] == 2'd1;\n    \
+                 two_q <= sum[3:2] == 2'd2;\n  end"
+            ),
+            "  logic one, two;\n  shef_sync u_one (.clk_i(clk_main_a0), .d_i(one_q), .q_o(one));\n  \
+             shef_sync u_two (.clk_i(clk_main_a0), .d_i(two_q), .q_o(two));\n  \
+             always_ff @(posedge clk_main_a0) crossed_q <= one || two;",
+        )
+    };
+    let words = "one_q and two_q pass separate synchronisers and meet in crossed_q";
+    pair("").fails(&["crossings"], "shef_sync.sv:", words);
+    let flags = pair("(* shef_cdc = \"flags\" *)").lint();
+    assert!(flags.passed(), "{:#?}", findings(&flags));
+}
+
 #[test]
 fn independent_bits_of_a_register_have_an_attribute() {
     let flags = crossing(
@@ -643,7 +664,7 @@ fn names_that_aws_takes_for_its_own_are_found() {
 fn a_custom_logic_that_is_too_large_is_found() {
     let small = Small::new().more(
         "  logic [1023:0] large_q[64];\n  for (genvar i = 0; i < 64; i++) begin : g_large\n    always_ff @(posedge clk_main_a0) \
-         large_q[i] <= large_q[i] + {large_q[63 - i][1:0], 1022'd1} + {large_q[i][3:0], 1020'd7} + {large_q[i][5:0], 1018'd9};\n  end",
+         large_q[i] <= large_q[i] + {large_q[63 - i][1:0], 1022'd1} + {large_q[i][3:0], 1020'd7} + {large_q[i][5:0], 1018'd9} +\n        (large_q[i] << large_q[7][7:0]) + (large_q[i] << large_q[9][7:0]);\n  end",
     );
     small.fails(&["size"], "", "% of a VU47P: expected at most 14 %");
 }

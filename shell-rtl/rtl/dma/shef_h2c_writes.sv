@@ -19,6 +19,7 @@ module shef_h2c_writes
     parameter logic [63:0] CardBytes = 64'h4_0000_0000,
     parameter int unsigned Open = 32,
     parameter int unsigned Beats = 64,  // that wait to be sent, at least one burst
+    parameter int unsigned Bursts = 8,  // that wait to be sent
     parameter int unsigned PW = 1
 ) (
     input  wire           clk_i,
@@ -118,7 +119,7 @@ module shef_h2c_writes
       .in_valid_i(w_take && wanted), .in_ready_o(beat_room), .in_data_i({w_i.data, w_i.strb}),
       .out_valid_o(beat_valid), .out_ready_i(load), .out_data_o({beat.data, beat.strb}), .count_o()
   );
-  shef_fifo #(.W($bits(burst_t)), .Depth(8)) u_bursts (
+  shef_fifo #(.W($bits(burst_t)), .Depth(Bursts)) u_bursts (
       .clk_i, .rst_ni(at_rst_n), .clr_i(1'b0), .zero_addr_i('0),
       .in_valid_i(w_take && wanted && part_end), .in_ready_o(burst_room), .in_data_i(part),
       .out_valid_o(burst_valid), .out_ready_i(start), .out_data_o(burst), .count_o()

@@ -82,8 +82,9 @@ module cl_shef
       .rst_no(memory_rst_n)
   );
   // A flip-flop: the reset as logic of its clock sees it.
-  logic core_rst_q, wipe_ack_q, ready_q, ddr_ready_q;
-  logic [3:0] alert_q;
+  (* shef_cdc = "flags" *) logic core_rst_q;  // the status shows other bits only with it
+  logic wipe_ack_q, ready_q, ddr_ready_q;
+  (* shef_cdc = "flags" *) logic [3:0] alert_q;
   always_ff @(posedge core_clk) core_rst_q <= core_rst_n;
 
   shef_sync u_wipe_req (

@@ -5,37 +5,20 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use shef_device::mailbox;
-use shef_regs::f2;
-use shef_rtl::f2::{CoreClock, F2Config, F2Shell, Msix};
+use shef_rtl::f2::{CORE_KHZ, CoreClock, F2Config, NativeF2};
 use shef_rtl::measure::Measured;
-use shef_rtl::{Agent, AxiLite, CoreSide, HostBus, HostFault, Library, Port, Sim};
+use shef_rtl::{Agent, CoreSide, HostBus, HostFault, Library, Port, Sim};
 
 use crate::host_port::HostPort;
 use crate::kernel::Mailbox;
 use crate::platform::{Fuses, SharedBackend};
 use crate::rtl::RtlOptions;
-use crate::{CardError, CardError as Error};
+use crate::CardError;
 
-/// Ids in the manifest of the image.
-const IDS: [u32; 2] = [0xf010_1d0f, 0x1d51_fedc];
-/// Clock of the core in kHz, as the top module's parameter gives it.
-const CORE_KHZ: u64 = 66_667;
-/// Cycles of `clk_main_a0` in which the core is wiped, or starts.
-const LIFE_CYCLES: u64 = 25_000_000;
-/// Cycles of the core's clock in which the fabric takes a command.
-const FABRIC_CYCLES: u64 = 1 << 22;
-/// Cycles of the core's clock for an access of the kernel.
-const KERNEL_CYCLES: u64 = 1_000_000;
 /// Cycles of the core's clock, more than a read of a register takes.
 const LAST_READS: u64 = 512;
-/// Lines of interrupts that the host gives to the card.
-const LINES: u16 = 0xffff;
 /// The line of the accelerator's interrupt.
 const ACCELERATOR_LINE: u8 = 15;
-
-fn stuck(what: &str) -> CardError {
-    Error::Design { what: format!("in the model of AWS F2's shell, {what}") }
-}
 
 /// Host memory, once a link is connected.
 #[derive(Default)]
@@ -113,8 +96,7 @@ impl Agent for MailboxPort {
 
 /// A custom logic in the shell.
 pub(crate) struct F2Card {
-    shell: F2Shell<Host>,
-    kernel: Rc<RefCell<AxiLite>>,
+    f2: NativeF2<Host>,
     mailbox: Rc<RefCell<MailboxPort>>,
     interrupts: u64,
 }
@@ -126,111 +108,56 @@ impl F2Card {
             stalls: options.stalls,
             memory: options.memory(),
             contents: options.contents,
-            inputs: vec![("native_ready".to_owned(), vec![1])],
             ..F2Config::default()
         };
-        let mut shell = F2Shell::new(library, config, IDS, Host::default())?;
-        let kernel = Rc::new(RefCell::new(AxiLite::new(shell.core().sim(), "krn_")?));
-        let mailbox = Rc::new(RefCell::new(MailboxPort::new(shell.core().sim())?));
-        shell.core().attach(Box::new(Rc::clone(&kernel)));
-        shell.core().attach(Box::new(Rc::clone(&mailbox)));
-        let mut card = Self { shell, kernel, mailbox, interrupts: 0 };
-        card.start()?;
-        Ok(card)
+        let mut f2 = NativeF2::new(library, config, Host::default())?;
+        let mailbox = Rc::new(RefCell::new(MailboxPort::new(f2.shell.core().sim())?));
+        f2.shell.core().attach(Box::new(Rc::clone(&mailbox)));
+        f2.wait_open()?;
+        f2.start()?;
+        Ok(Self { f2, mailbox, interrupts: 0 })
     }
 
     pub(crate) fn side(&mut self) -> &mut CoreSide {
-        self.shell.core()
+        self.f2.shell.core()
     }
 
     pub(crate) fn seen(&self) -> &CoreSide {
-        self.shell.core_ref()
-    }
-
-    fn page(&mut self, register: u32) -> u32 {
-        self.shell.ocl_read(f2::BASE + register)
-    }
-
-    /// Waits until the core is wiped and held, and starts it.
-    fn start(&mut self) -> Result<(), CardError> {
-        self.wait("the wipe does not end", |status| {
-            f2::STATUS_LOCKED.get(status) == 1 && f2::STATUS_FROZEN.get(status) == 0
-        })?;
-        self.shell.ocl_write(f2::BASE + f2::CONTROL, f2::CONTROL_COMMAND_START);
-        self.wait("the core does not start", |status| f2::STATUS_RUNNING.get(status) == 1)?;
-        self.shell.set_bus_master(true);
-        self.shell.set_msix(Msix::Eventfds);
-        self.shell.give_lines(LINES);
-        // Line k raises vector k, and all are enabled.
-        for word in 0..4 {
-            let vectors = [0, 1, 2, 3].map(|k| 4 * word as u8 + k);
-            self.shell.bar2_write(0x2080 + 4 * word, u32::from_le_bytes(vectors));
-        }
-        self.shell.bar2_write(0x2004, LINES.into());
-        Ok(())
-    }
-
-    fn wait(&mut self, what: &str, done: impl Fn(u32) -> bool) -> Result<(), CardError> {
-        let end = self.shell.main_cycles() + LIFE_CYCLES;
-        while !done(self.page(f2::STATUS)) {
-            if self.shell.main_cycles() > end {
-                return Err(stuck(what));
-            }
-            self.shell.step(64);
-        }
-        Ok(())
+        self.f2.shell.core_ref()
     }
 
     /// An access that the shell answers with an error is `None`: PCIe shows all ones instead.
     pub(crate) fn ctl_read(&mut self, offset: u32) -> Option<u32> {
-        let errors = self.shell.metrics().errors[0];
-        let word = self.shell.ocl_read(offset);
-        (self.shell.metrics().errors[0] == errors).then_some(word)
+        let errors = self.f2.shell.metrics().errors[0];
+        let word = self.f2.shell.ocl_read(offset);
+        (self.f2.shell.metrics().errors[0] == errors).then_some(word)
     }
 
     pub(crate) fn ctl_write(&mut self, offset: u32, value: u32) -> bool {
-        let errors = self.shell.metrics().errors[0];
-        self.shell.ocl_write(offset, value);
-        self.shell.metrics().errors[0] == errors
+        let errors = self.f2.shell.metrics().errors[0];
+        self.f2.shell.ocl_write(offset, value);
+        self.f2.shell.metrics().errors[0] == errors
     }
 
     pub(crate) fn krn(&mut self, offset: u32, write: Option<u32>) -> Result<Option<u32>, CardError> {
-        {
-            let (mut kernel, sim) = (self.kernel.borrow_mut(), self.shell.core().sim());
-            match write {
-                Some(value) => kernel.start_write(sim, offset.into(), value, 0xf),
-                None => kernel.start_read(sim, offset.into()),
-            }
-        }
-        let end = self.shell.core_cycles() + KERNEL_CYCLES;
-        while self.shell.core_cycles() < end {
-            self.shell.edge();
-            let answer = self.kernel.borrow_mut().take();
-            if let Some((resp, data)) = answer {
-                return Ok((resp == 0).then_some(data));
-            }
-        }
-        Err(stuck("the Shield's kernel port does not answer"))
+        Ok(self.f2.kernel_port(offset, write)?)
     }
 
     pub(crate) fn mem_read(&mut self, addr: u64, bytes: &mut [u8]) {
-        self.shell.bar4_read(addr, bytes);
+        self.f2.shell.bar4_read(addr, bytes);
     }
 
     pub(crate) fn mem_write(&mut self, addr: u64, bytes: &[u8]) {
-        self.shell.bar4_write(addr, bytes);
+        self.f2.shell.bar4_write(addr, bytes);
     }
 
     /// Cycles of the core's clock.
     pub(crate) fn step(&mut self, cycles: u64) {
-        let end = self.shell.core_cycles() + cycles;
-        while self.shell.core_cycles() < end {
-            self.shell.edge();
-        }
-        while let Some(interrupt) = self.shell.take_interrupt() {
+        self.f2.step(cycles);
+        while let Some(interrupt) = self.f2.shell.take_interrupt() {
             if interrupt.line == ACCELERATOR_LINE {
                 self.interrupts += 1;
-            } else if let Some(host) = &self.shell.host.0 {
+            } else if let Some(host) = &self.f2.shell.host.0 {
                 host.interrupt(interrupt.vector.into());
             }
         }
@@ -239,7 +166,7 @@ impl F2Card {
     /// The measured job; its last reads may be in flight.
     pub(crate) fn measured(&mut self) -> Result<Measured, CardError> {
         for _ in 0..LAST_READS {
-            if let Some(measured) = self.shell.core_ref().measured() {
+            if let Some(measured) = self.f2.shell.core_ref().measured() {
                 return Ok(measured?);
             }
             self.step(1);
@@ -252,54 +179,23 @@ impl F2Card {
     }
 
     pub(crate) fn connect(&mut self, host: HostPort) {
-        self.shell.host = Host(Some(host));
+        self.f2.shell.host = Host(Some(host));
     }
 
     /// Resets the function as VFIO does, and starts the core again.
     pub(crate) fn reset(&mut self) -> Result<(), CardError> {
-        self.kernel.borrow_mut().abort(self.shell.core().sim());
-        self.shell.flr();
-        self.start()
-    }
-
-    /// A pulse of one cycle of the core's clock.
-    fn pulse(&mut self, port: &str) {
-        self.shell.core().sim().poke(port, 1);
-        self.step(1);
-        self.shell.core().sim().poke(port, 0);
-        self.step(1);
-    }
-
-    fn until(&mut self, port: &str, level: u64, what: &str) -> Result<(), CardError> {
-        let end = self.shell.core_cycles() + FABRIC_CYCLES;
-        while self.shell.core().sim().peek(port) != level {
-            if self.shell.core_cycles() > end {
-                return Err(stuck(what));
-            }
-            self.step(1);
-        }
-        Ok(())
+        self.f2.flr()?;
+        Ok(self.f2.start()?)
     }
 
     /// Wipes the design and starts it again, as when the kernel loads an image.
     pub(crate) fn mount(&mut self) -> Result<(), CardError> {
-        self.pulse("cfg_begin");
-        self.until("cfg_busy", 1, "the fabric does not take an image")?;
-        for (port, level) in [("cfg_last", 1), ("cfg_valid", 1)] {
-            self.shell.core().sim().poke(port, level);
-        }
-        self.until("cfg_active", 1, "the design does not become active")?;
-        for port in ["cfg_last", "cfg_valid"] {
-            self.shell.core().sim().poke(port, 0);
-        }
-        // The design leaves reset.
-        self.until("obs_held", 0, "the design stays in reset")
+        Ok(self.f2.mount()?)
     }
 
     /// Wipes the design, which stays in reset.
     pub(crate) fn unmount(&mut self) -> Result<(), CardError> {
-        self.pulse("cfg_clear");
-        self.until("obs_held", 1, "the design does not end its wipe")
+        Ok(self.f2.unmount()?)
     }
 }
 

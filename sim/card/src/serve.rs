@@ -41,12 +41,20 @@ pub struct ServeOptions {
     pub control: Option<PathBuf>,
     /// Bytes of card memory: a power of two from 1 MiB to 64 GiB.
     pub memory_bytes: u64,
+    /// Clients may map the window to card memory. Otherwise each of their accesses passes the card,
+    /// as in the model of AWS F2's shell.
+    pub mapped: bool,
 }
 
 impl ServeOptions {
     /// A card with the default memory on a socket.
     pub fn new(socket: &Path) -> Self {
-        Self { socket: socket.to_owned(), control: None, memory_bytes: crate::MEMORY_BYTES }
+        Self {
+            socket: socket.to_owned(),
+            control: None,
+            memory_bytes: crate::MEMORY_BYTES,
+            mapped: true,
+        }
     }
 }
 
@@ -70,6 +78,10 @@ impl Bytes for Dram {
 enum Job {
     Read(u32, SyncSender<u32>),
     Write(u32, u32),
+    /// Reads card memory at an address into this many bytes.
+    Load(u64, Vec<u8>, SyncSender<Vec<u8>>),
+    /// Writes card memory.
+    Store(u64, Vec<u8>),
     Reset(SyncSender<bool>),
     Probe(ControlRequest, SyncSender<ControlResponse>),
 }
@@ -108,7 +120,8 @@ pub fn serve(
     let mut regions: Vec<Region> = (0..region::COUNT).map(|_| Region::default()).collect();
     regions[usize::from(BAR_CTL)] = bar(CTL_BYTES.into());
     regions[usize::from(BAR_MSIX)] = bar(MSIX_BYTES);
-    regions[usize::from(BAR_MEM)] = Region { memory: Some((window, 0)), ..bar(bytes) };
+    let window = options.mapped.then_some((window, 0));
+    regions[usize::from(BAR_MEM)] = Region { memory: window, ..bar(bytes) };
     regions[region::CONFIG as usize] = bar(config_space::BYTES as u64);
     // An invalid path is reported before the card is made, which may take minutes; when the card
     // answers, the sockets exist.
@@ -161,6 +174,7 @@ pub fn serve(
             config: ConfigSpace::new(bytes, serial),
             table: vec![0; MSIX_BYTES as usize],
             dram,
+            mapped: options.mapped,
             jobs,
             shared,
         };
@@ -224,6 +238,15 @@ fn work(card: &mut Card, job: Job, shared: &Shared) {
                 shared.kernel_busy.fetch_sub(1, Ordering::AcqRel);
             }
         }
+        Job::Load(addr, mut bytes, answer) => {
+            if card.mem_read(addr, &mut bytes).is_err() {
+                bytes.fill(0xff);
+            }
+            let _ = answer.try_send(bytes);
+        }
+        Job::Store(addr, bytes) => {
+            let _ = card.mem_write(addr, &bytes);
+        }
         Job::Reset(answer) => {
             let _ = answer.try_send(card.reset().is_ok());
         }
@@ -278,6 +301,8 @@ struct Front<'a> {
     config: ConfigSpace,
     table: Vec<u8>,
     dram: Arc<SharedMemory>,
+    /// Accesses of card memory go to its bytes; otherwise to the card.
+    mapped: bool,
     jobs: SyncSender<Job>,
     shared: Shared,
 }
@@ -316,6 +341,16 @@ impl Front<'_> {
             return u32::MAX;
         }
         response.recv_timeout(READ_LIMIT).unwrap_or(u32::MAX)
+    }
+
+    /// Reads card memory through the card.
+    fn load(&self, addr: u64, out: &mut [u8]) {
+        let (answer, response) = mpsc::sync_channel(1);
+        let sent = self.jobs.send(Job::Load(addr, vec![0; out.len()], answer)).is_ok();
+        match sent.then(|| response.recv_timeout(READ_LIMIT)) {
+            Some(Ok(bytes)) => out.copy_from_slice(&bytes),
+            _ => out.fill(0xff),
+        }
     }
 
     fn ctl_write(&mut self, offset: u32, value: u32) {
@@ -388,7 +423,10 @@ impl Backend for Front<'_> {
                 }
             }
             BAR_MSIX => out.copy_from_slice(&self.table[offset as usize..][..out.len()]),
-            _ => self.dram.read(offset, out).map_err(|_| shef_vfio_user::errno::EINVAL)?,
+            _ if self.mapped => {
+                self.dram.read(offset, out).map_err(|_| shef_vfio_user::errno::EINVAL)?;
+            }
+            _ => self.load(offset, out),
         }
         Ok(())
     }
@@ -429,7 +467,11 @@ impl Backend for Front<'_> {
                     (config_space::PBA as usize).saturating_sub(offset as usize).min(data.len());
                 self.table[offset as usize..][..end].copy_from_slice(&data[..end]);
             }
-            _ => self.dram.write(offset, data).map_err(|_| shef_vfio_user::errno::EINVAL)?,
+            _ if self.mapped => {
+                self.dram.write(offset, data).map_err(|_| shef_vfio_user::errno::EINVAL)?;
+            }
+            // Without a card the write is lost.
+            _ => drop(self.jobs.send(Job::Store(offset, data.to_vec()))),
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use shef_device::ring::{
 };
 use shef_rtl::AxiMemoryConfig;
 use shef_rtl::agent::Rng;
-use shef_tb::dma::{CARD_BYTES, DmaBench, RingMemory};
+use shef_tb::dma::{CARD_BYTES, DmaBench, Engine, RingMemory};
 
 const LIMIT: Duration = Duration::from_secs(20);
 /// Bytes of host memory for data.

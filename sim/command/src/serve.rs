@@ -10,7 +10,7 @@ use serde::Serialize;
 use shef::{KeyFolder, Manufacturer, Source};
 use shef_card::{
     Blank, Card, CardError, CardOptions, Control, Design, Engine, Identity, RtlOptions,
-    ServeOptions, SimKernel, SimParameters,
+    ServeOptions, SimKernel, SimParameters, SimShell,
 };
 use shef_console::file::{Outputs, is_input};
 use shef_console::{CliError, Output, interrupt, output};
@@ -67,6 +67,9 @@ pub struct ServeArgs {
     /// Security Kernel of the card: `firmware` by default (rtl); the model's is native
     #[arg(long, value_enum)]
     kernel: Option<Kernel>,
+    /// Shell around the design: `plain` by default, or the model of AWS F2's (rtl)
+    #[arg(long, value_enum)]
+    shell: Option<Shell>,
     /// Seed for the card's randomness, which evidence reports (rtl)
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -94,6 +97,24 @@ enum Kernel {
     Firmware,
     /// The same kernel as a function of this program, with another measurement
     Native,
+}
+
+/// Shell of a served card.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Shell {
+    /// A test bench at the ports of the design
+    Plain,
+    /// The custom logic for AWS F2 in the model of its shell
+    F2,
+}
+
+impl From<Shell> for SimShell {
+    fn from(shell: Shell) -> Self {
+        match shell {
+            Shell::Plain => Self::Plain,
+            Shell::F2 => Self::AwsF2,
+        }
+    }
 }
 
 impl From<Kernel> for SimKernel {
@@ -129,6 +150,7 @@ impl ServeArgs {
         let mut parameters = SimParameters {
             project: self.project.clone(),
             kernel: self.kernel.unwrap_or(Kernel::Firmware).into(),
+            shell: self.shell.unwrap_or(Shell::Plain).into(),
             latency: self.latency,
             stalls: self.stalls,
             contents: self.contents,
@@ -194,8 +216,9 @@ pub fn run(output: &Output, args: &ServeArgs) -> Result<(), CliError> {
         std::path::absolute(&args.socket).map_err(|e| CliError::write_file(&args.socket, &e))?;
     let control = args.control.clone().unwrap_or_else(|| Control::path_of(&socket));
     let memory_bytes = args.memory.saturating_mul(1 << 20);
-    let options =
-        ServeOptions { socket: socket.clone(), control: Some(control.clone()), memory_bytes };
+    let mapped = args.shell != Some(Shell::F2);
+    let (device, control_path) = (socket.clone(), Some(control.clone()));
+    let options = ServeOptions { socket: device, control: control_path, memory_bytes, mapped };
     let simulated = card_options.uri();
     let ready = Ready {
         device: format!("vfio-user:{}", socket.display()),

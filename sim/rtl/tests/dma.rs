@@ -9,7 +9,7 @@ use shef_device::ring::{
 };
 use shef_rtl::agent::Rng;
 use shef_rtl::{AxiMemoryConfig, Hostile};
-use shef_tb::dma::{CARD_BYTES, DmaBench, HOST, RingMemory, TIMEOUT, both_ways, inside};
+use shef_tb::dma::{CARD_BYTES, DmaBench, Engine, HOST, RingMemory, TIMEOUT, both_ways, inside};
 
 /// Far beyond the duration of a test.
 const LIMIT: Duration = Duration::from_secs(60);

@@ -307,16 +307,40 @@ impl DmaBench {
         ctl.write(sim, &mut [link, mem, irqs], offset.into(), value).expect("an answer")
     }
 
-    /// Enables a queue whose ring is mapped at `base`.
-    pub fn queue(&mut self, index: u32, entries: u32, base: u64, batch: u16) -> Queue<RingMemory> {
-        let ring = self.host.ring(entries, base);
-        Queue::open(self, index, entries, ring, index + 1, batch).expect("a queue")
-    }
-
     /// Checks that no rule of the shell or the memory was violated.
     pub fn check(&mut self) {
         assert_eq!(self.shell().violations(), &[] as &[String]);
         assert_eq!(self.mem.violations(), &[] as &[String]);
+    }
+}
+
+/// A DMA engine under its driver, with its clock.
+pub trait Engine: Registers + Sized {
+    /// Host memory.
+    fn host(&self) -> &Shared;
+    /// Cycles of the engine's clock so far.
+    fn cycles(&self) -> u64;
+    /// Runs the clock.
+    fn run(&mut self, cycles: u64);
+
+    /// Enables a queue whose ring is mapped at `base`.
+    fn queue(&mut self, index: u32, entries: u32, base: u64, batch: u16) -> Queue<RingMemory> {
+        let ring = self.host().ring(entries, base);
+        Queue::open(self, index, entries, ring, index + 1, batch).expect("a queue")
+    }
+}
+
+impl Engine for DmaBench {
+    fn host(&self) -> &Shared {
+        &self.host
+    }
+
+    fn cycles(&self) -> u64 {
+        self.sim.cycles()
+    }
+
+    fn run(&mut self, cycles: u64) {
+        self.step(cycles);
     }
 }
 
@@ -326,9 +350,9 @@ pub const HOST: u64 = 1 << 20;
 
 /// Moves `count` pieces to the card and as many to the host at once, repeatedly between the same
 /// halves of card memory; returns the cycles from the first doorbell to the last completion.
-pub fn both_ways(bench: &mut DmaBench, piece: u64, count: u64) -> u64 {
+pub fn both_ways<E: Engine>(bench: &mut E, piece: u64, count: u64) -> u64 {
     const HALF: u64 = CARD_BYTES / 2;
-    bench.host.0.borrow_mut().map(HOST..HOST + CARD_BYTES);
+    bench.host().0.borrow_mut().map(HOST..HOST + CARD_BYTES);
     let mut queues = [(0, OP_TO_CARD), (1, OP_TO_HOST)].map(|(index, op)| {
         (bench.queue(index, 2048, (1 << 31) + (u64::from(index) << 20), 64), op)
     });
@@ -346,7 +370,7 @@ pub fn both_ways(bench: &mut DmaBench, piece: u64, count: u64) -> u64 {
             assert!(queue.push(&d).expect("in the ring"));
         }
     }
-    let start = bench.sim.cycles();
+    let start = bench.cycles();
     queues.iter_mut().for_each(|(queue, _)| queue.submit(bench).expect("a doorbell"));
     let mut left = 2 * count;
     while left > 0 {
@@ -356,13 +380,13 @@ pub fn both_ways(bench: &mut DmaBench, piece: u64, count: u64) -> u64 {
                 left -= 1;
             }
         }
-        bench.step(8);
+        bench.run(8);
         assert!(
-            bench.sim.cycles() - start < 2_000 + count * piece / 16,
+            bench.cycles() - start < 2_000 + count * piece / 16,
             "{left} completions are missing"
         );
     }
-    bench.sim.cycles() - start
+    bench.cycles() - start
 }
 
 impl Registers for DmaBench {

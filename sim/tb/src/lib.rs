@@ -11,6 +11,7 @@ mod bench;
 mod campaign;
 pub mod dma;
 mod error;
+pub mod f2;
 mod host;
 mod oracle;
 mod owner;

@@ -365,22 +365,22 @@ fn a_seed_shows_in_evidence_and_a_policy_must_name_it() {
 #[test]
 fn an_unmeasured_source_shows_in_evidence_and_a_policy_must_name_it() {
     let options = CardOptions { unmeasured: true, ..CardOptions::digits(Engine::Model).unwrap() };
-    let Setup { mut world, mut host, .. } = setup_of(Cards::Made(options));
-    world.ready(&mut host).unwrap();
-    let session = world.attest(&mut host).unwrap();
+    let mut s = setup_of(Cards::Made(options));
+    s.world.ready(&mut s.host).unwrap();
+    let session = s.world.attest(&mut s.host).unwrap();
     assert_eq!(session.verified().claims().entropy, EntropySource::Unmeasured);
     drop(session);
-    let mut policy = world.verifier().policy().clone();
+    let mut policy = s.world.verifier().policy().clone();
     assert_eq!(core::mem::take(&mut policy.entropy), AcceptedEntropy::Unmeasured);
     let verifier = shef::Verifier::new(
         "data-owner",
-        world.verifier().anchors().to_vec(),
-        world.verifier().reference().clone(),
+        s.world.verifier().anchors().to_vec(),
+        s.world.verifier().reference().clone(),
         policy,
     );
     let mut entropy = shef::SystemEntropy::new().unwrap();
     let challenge = shef::Challenge::draw("data-owner", &mut entropy);
-    let evidence = host.kernel_evidence(&challenge).unwrap();
+    let evidence = s.host.kernel_evidence(&challenge).unwrap();
     assert_eq!(code(verifier.appraise_kernel(&evidence, &challenge, now())), "SHEF-ATT-026");
 }
 

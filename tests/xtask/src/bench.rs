@@ -83,8 +83,8 @@ fn several(json: bool, benches: &[(&str, &str)], verilator: Option<&Path>) -> Re
     Ok(())
 }
 
-/// Runs a bench and parses its JSON document.
-fn document(command: &mut Command) -> Result<Value> {
+/// Runs a program that prints one JSON document with `--json`.
+pub fn document(command: &mut Command) -> Result<Value> {
     let output = process::output(command.arg("--json").stderr(Stdio::inherit()))?;
     let name = command.get_program().display();
     serde_json::from_str(&output.stdout).with_context(|| format!("{name} gave no JSON"))

@@ -6,6 +6,7 @@ mod attack;
 mod bench;
 #[cfg(test)]
 mod claims;
+mod cloud;
 mod compat;
 mod coverage;
 mod debian;
@@ -102,6 +103,9 @@ enum Command {
     /// Run third-party clients and parsers against the verifier service: `ear` 0.5 and 0.6,
     /// `kbs-types`, Veraison's documented calls
     Compat(compat::Args),
+    /// Run the custom logic for AWS F2 in the model of its shell: each rule with a custom logic that
+    /// breaks it, lint, the demo, sizes and times
+    Cloud(cloud::Args),
     /// Measure performance, with baselines from the same run
     Bench {
         #[command(subcommand)]
@@ -144,6 +148,7 @@ fn main() -> ExitCode {
         Command::Negatives(args) => negatives::run(&args),
         Command::Kit(args) => kit::run(&args),
         Command::Compat(args) => compat::run(&args),
+        Command::Cloud(args) => cloud::run(&args),
         Command::Bench { what } => bench::run(&what),
         Command::Area(args) => area::run(&args),
     };

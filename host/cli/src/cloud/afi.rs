@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
-use shef_cloud::CloudError;
 use shef_cloud::afi::{self, Order};
 use shef_cloud::lock::Lock;
 use shef_cloud::logic::{self, Image, OUT};
 use shef_cloud::tarball;
+use shef_cloud::{CloudError, Step};
 use shef_console::{CliError, Exit, Output, file, hex, interrupt};
 use shef_kernel::KernelImage;
 use shef_proto::crypto::sha256;
@@ -73,7 +73,9 @@ struct Document<'a> {
 
 /// The one tarball in the folder of the results.
 fn tarball_of(dir: &Path) -> Result<PathBuf, CliError> {
-    let out = dir.join(OUT);
+    // A program that works elsewhere reads it.
+    let out = dir.join(OUT).canonicalize();
+    let out = out.map_err(|e| CliError::read_file(dir, &e))?;
     let wrong = |found: String| CloudError::Folder {
         dir: dir.to_owned(),
         found,
@@ -144,7 +146,7 @@ pub fn run(output: &Output, args: &AfiArgs) -> Result<Exit, CliError> {
     };
     if args.programs.dry_run {
         let mut steps = order.plan(&tarball)?;
-        steps.push(format!("write {}", args.lock.display()));
+        steps.push(Step::Change(format!("write {}", args.lock.display())));
         return print::plan(output, &steps);
     }
     let watching = Watching::new(output, "looking at the tarball");
@@ -182,7 +184,7 @@ pub fn run(output: &Output, args: &AfiArgs) -> Result<Exit, CliError> {
         ("keep", format!("{CERTIFICATE} and {ANCHOR} of {}", args.dir.display())),
         ("next", "on the F2 instance: shef cloud load".to_owned()),
     ] {
-        print::pair(output, name, name, &text)?;
+        print::pair(output, name, &text)?;
     }
     output.document(&Document { file: args.lock.display().to_string(), lock: &lock })?;
     Ok(Exit::Done)

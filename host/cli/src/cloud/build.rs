@@ -70,7 +70,7 @@ pub fn run(output: &Output, args: &BuildArgs) -> Result<Exit, CliError> {
         ("secret", format!("in none of {} files; its own file is gone", built.searched)),
         ("next", "shef cloud afi".to_owned()),
     ] {
-        print::pair(output, name, name, &text)?;
+        print::pair(output, name, &text)?;
     }
     output.document(&built)?;
     Ok(Exit::Done)

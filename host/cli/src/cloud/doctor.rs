@@ -9,12 +9,18 @@ use shef_vfio::System;
 
 use super::print::{self, ProgramArgs};
 
+/// Width of the column of verdicts.
+const COLUMN: usize = 9;
+
 /// Flags of `shef cloud doctor`.
 #[derive(clap::Args)]
 pub struct DoctorArgs {
     /// Folder of AWS's hardware development kit (aws-fpga, branch f2)
     #[arg(long, value_name = "DIR")]
     hdk: Option<PathBuf>,
+    /// SHA-256 of an encrypt.tcl of another release that you have read
+    #[arg(long, value_name = "SHA256")]
+    encrypt_script: Option<String>,
     /// AWS region [default: AWS_REGION, else AWS_DEFAULT_REGION]
     #[arg(long, value_name = "NAME")]
     region: Option<String>,
@@ -41,6 +47,7 @@ pub fn run(output: &Output, args: &DoctorArgs) -> Result<Exit, CliError> {
     let scope = Scope {
         hdk: args.hdk.as_deref(),
         region: region.as_deref(),
+        encrypt_script: args.encrypt_script.as_deref(),
         system: &system,
         limits: args.programs.limits(),
     };
@@ -57,9 +64,9 @@ pub fn run(output: &Output, args: &DoctorArgs) -> Result<Exit, CliError> {
         };
         let code = it.code.map(|code| format!(" [{code}]")).unwrap_or_default();
         let text = format!("{}: {}{code}", it.check, it.found);
-        print::pair(output, word, &styled, &text)?;
+        print::beside(output, COLUMN, (word, &styled), &text)?;
         if let Some(next) = &it.next {
-            print::pair(output, "", "", &format!("next: {next}"))?;
+            print::beside(output, COLUMN, ("", ""), &format!("next: {next}"))?;
         }
     }
     let ready = !findings.iter().any(|it| it.verdict == Verdict::Fault);

@@ -55,7 +55,7 @@ pub fn run(output: &Output, args: &LintArgs) -> Result<Exit, CliError> {
         shef_netlist::lint(&logic, args.hdk.as_deref(), scratch.path())?
     };
     print(output, args, &report)?;
-    output.document(&report.checks)?;
+    output.document(&report)?;
     Ok(if report.passed() { Exit::Done } else { Exit::No })
 }
 

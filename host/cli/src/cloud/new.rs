@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use shef_cloud::Step;
 use shef_cloud::hdk::Hdk;
 use shef_cloud::logic::{self, CoreClock, Folder, Image, Source, TARGET, TOP};
 use shef_cloud::place;
@@ -100,7 +101,6 @@ pub fn run(output: &Output, args: &NewArgs) -> Result<Exit, CliError> {
     let hdk = Hdk::open(&args.hdk)?;
     hdk.ports()?;
     hdk.links()?;
-    hdk.encrypts(None)?;
     let shell = hdk.shell_digest()?;
     let clock = CoreClock::at_most(args.core_mhz.unwrap_or(CORE_MHZ))?;
     let design = match &args.project {
@@ -119,11 +119,14 @@ pub fn run(output: &Output, args: &NewArgs) -> Result<Exit, CliError> {
             format!("write the secret to {dir}/{TOP}/design/{SECRET_PACKAGE}.sv, a new one"),
             format!("write scripts and {} constraints to {dir}/{TOP}/build", constraints.len()),
             format!("write a certificate of the CA in {} to {dir}", args.vendor.display()),
-        ];
+        ]
+        .map(Step::Change);
         return print::plan(output, &steps);
     }
     let watching = Watching::new(output, "making the folder");
     let folder = Folder::begin(&args.dir)?;
+    // An interrupt leaves no secret.
+    interrupt::parts().push(folder.path().to_owned());
     let drawn = secret::draw(output, &args.vendor, &args.vendor_name, folder.path())?;
     let certificate = shef_console::file::read(&drawn.certificate, 1 << 16)?;
     let image = Image {
@@ -144,6 +147,7 @@ pub fn run(output: &Output, args: &NewArgs) -> Result<Exit, CliError> {
     };
     watching.step("writing sources and scripts");
     let image = folder.fill(&hdk, sources, constraints, clock, image)?;
+    interrupt::parts().retain(|part| part != folder.path());
     drop(watching);
     let mhz = f64::from(image.core_khz) / 1000.0;
     for (name, text) in [
@@ -155,7 +159,7 @@ pub fn run(output: &Output, args: &NewArgs) -> Result<Exit, CliError> {
         ("ueid", image.ueid.clone()),
         ("next", format!("shef cloud build {}", shef_console::shell::word(&args.dir))),
     ] {
-        print::pair(output, name, name, &text)?;
+        print::pair(output, name, &text)?;
     }
     output.document(&Document { folder: args.dir.display().to_string(), image })?;
     Ok(Exit::Done)

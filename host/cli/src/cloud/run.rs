@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use shef::{Host, OpenOptions, Uri};
 use shef_cloud::lock::Lock;
-use shef_cloud::{CloudError, adapter, bind, card, slot};
+use shef_cloud::{CloudError, Step, adapter, bind, card, slot};
 use shef_console::{CliError, Exit, Output, file, hex};
 use shef_device::Iommu;
 use shef_project::Design;
@@ -57,7 +57,7 @@ pub struct RunArgs {
     /// Revocation list (TOML)
     #[arg(long, value_name = "FILE")]
     revocations: Option<PathBuf>,
-    /// Simulated card in place of the slot's: sim:model, sim:rtl?project=DIR
+    /// A simulated card in place of the slot's: vfio-user:/SOCKET, sim:rtl?project=DIR
     #[arg(long, value_name = "URI")]
     device: Option<String>,
     #[command(flatten)]
@@ -172,30 +172,24 @@ pub fn run(output: &Output, args: &RunArgs) -> Result<Exit, CliError> {
     }
     let trust = trust(args, &lock, &design)?;
     let given = args.device.as_deref().map(str::parse::<Uri>).transpose()?;
-    if let Some(uri) = given.as_ref().filter(|uri| !uri.is_simulated()) {
-        let message = format!(
-            "--device is for a simulated card, as sim:model, found {uri}: a card of this instance is named by --slot"
-        );
-        return Err(CliError::new("SHEF-CLI-001", message));
-    }
     let medium = if given.is_none() { medium(args, &lock)? } else { Vec::new() };
     if args.slot.programs.dry_run {
         let mut steps = Vec::new();
         if given.is_none() {
             steps = slot::plan(args.slot.slot, &lock.agfi)?.split_off(3);
-            steps.push(format!(
+            steps.push(Step::Change(format!(
                 "open the card, reset it, write {} words to the boot medium, and start the kernel",
                 medium.len().div_ceil(4)
-            ));
+            )));
         }
-        steps.push(format!(
-            "read evidence under the policy of {}: firmware {}, shell {}, device {}, design {}",
+        steps.push(Step::Change(format!(
+            "read evidence under the policy of {}: firmware {}, shell {}, design {}, device {}",
             args.lock.display(),
             &lock.firmware[..16],
             &lock.shell[..16],
-            lock.ueid,
-            &lock.source[..16]
-        ));
+            &lock.source[..16],
+            lock.ueid
+        )));
         return print::plan(output, &steps);
     }
     let work = Work {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use shef_cloud::lock::Lock;
 use shef_cloud::metrics::Metrics;
 use shef_cloud::slot::{self, Pace, Slot};
-use shef_cloud::{CloudError, adapter, bind, card, tools};
+use shef_cloud::{CloudError, Step, adapter, bind, card, tools};
 use shef_console::{CliError, Exit, Output, interrupt};
 use shef_device::Iommu;
 use shef_device::pci::Function as _;
@@ -84,10 +84,10 @@ fn show(output: &Output, found: &Slot) -> Result<(), CliError> {
         ("image", image.to_owned()),
         ("shell", found.shell.clone()),
     ] {
-        print::pair(output, name, name, &text)?;
+        print::pair(output, name, &text)?;
     }
     for (id, address) in &found.functions {
-        print::pair(output, "function", "function", &format!("{address}, {id}"))?;
+        print::pair(output, "function", &format!("{address}, {id}"))?;
     }
     Ok(())
 }
@@ -109,7 +109,7 @@ pub fn load(output: &Output, args: &LoadArgs) -> Result<Exit, CliError> {
     drop(watching);
     show(output, &found)?;
     let next = "shef cloud bind; evidence decides what runs, not the slot's report";
-    print::pair(output, "next", "next", next)?;
+    print::pair(output, "next", next)?;
     output.document(&found)?;
     Ok(Exit::Done)
 }
@@ -123,7 +123,7 @@ pub fn clear(output: &Output, args: &ClearArgs) -> Result<Exit, CliError> {
     if args.slot.programs.dry_run {
         let number = args.slot.slot.to_string();
         let used = [&tools::DESCRIBE_SLOT, &tools::CLEAR_SLOT, &tools::RESCAN_SLOT];
-        let lines = used.into_iter().map(|tool| Ok(tool.call(&[("slot", &number)])?.line()));
+        let lines = used.into_iter().map(|tool| Ok(tool.call(&[("slot", &number)])?.into()));
         return print::plan(output, &lines.collect::<Result<Vec<_>, CliError>>()?);
     }
     let watching = Watching::new(output, "looking at the slot");
@@ -149,14 +149,14 @@ pub fn metrics(output: &Output, args: &MetricsArgs) -> Result<Exit, CliError> {
     let number = args.slot.slot;
     if args.slot.programs.dry_run {
         let call = tools::SLOT_METRICS.call(&[("slot", &number.to_string())])?;
-        return print::plan(output, &[call.line()]);
+        return print::plan(output, &[call.into()]);
     }
     let (found, said) = slot::counters(number, args.slot.pace().limits)?;
     let metrics = shef_cloud::metrics::read(&found, &said.text);
     show(output, &found)?;
     if let [Some(last), Some(average), Some(most)] = metrics.watts {
         let text = format!("{last} W now, {average} W on average, {most} W at most");
-        print::pair(output, "core supply", "core supply", &text)?;
+        print::pair(output, "core supply", &text)?;
     }
     for counter in metrics.counters.iter().filter(|it| it.value != 0) {
         let meaning = if counter.meaning.is_empty() {
@@ -164,18 +164,13 @@ pub fn metrics(output: &Output, args: &MetricsArgs) -> Result<Exit, CliError> {
         } else {
             format!(": {}", counter.meaning)
         };
-        print::pair(
-            output,
-            "counter",
-            "counter",
-            &format!("{} {}{meaning}", counter.value, counter.name),
-        )?;
+        print::pair(output, "counter", &format!("{} {}{meaning}", counter.value, counter.name))?;
     }
     for text in &metrics.attention {
-        print::pair(output, "attention", &output.bad("attention"), text)?;
+        print::beside(output, print::COLUMN, ("attention", &output.bad("attention")), text)?;
     }
     if metrics.attention.is_empty() {
-        print::pair(output, "attention", "attention", "nothing: no time-out and no broken rule")?;
+        print::pair(output, "attention", "nothing: no time-out and no broken rule")?;
     }
     let exit = if metrics.attention.is_empty() { Exit::Done } else { Exit::No };
     output.document(&Counted { slot: found, metrics })?;
@@ -200,9 +195,11 @@ struct Bound {
 pub fn bind(output: &Output, args: &BindArgs) -> Result<Exit, CliError> {
     let number = args.slot.slot;
     if args.slot.programs.dry_run {
-        let mut steps = vec![tools::DESCRIBE_SLOT.call(&[("slot", &number.to_string())])?.line()];
-        steps.extend(bind::plan("FUNCTION"));
-        steps.push("open FUNCTION through VFIO, reset it, and read the adapter's ID".to_owned());
+        let number = number.to_string();
+        let mut steps: Vec<Step> = vec![tools::DESCRIBE_SLOT.call(&[("slot", &number)])?.into()];
+        steps.extend(bind::plan("FUNCTION")?);
+        let text = "open FUNCTION through VFIO, reset it, and read the adapter's ID";
+        steps.push(Step::Change(text.to_owned()));
         return print::plan(output, &steps);
     }
     let system = args.root.as_ref().map_or_else(System::default, System::at);
@@ -229,21 +226,21 @@ pub fn bind(output: &Output, args: &BindArgs) -> Result<Exit, CliError> {
     }
     drop(watching);
     let function = format!("{}, driver vfio-pci, without an IOMMU", bound.function);
-    print::pair(output, "function", "function", &function)?;
+    print::pair(output, "function", &function)?;
     if let Some(ms) = bound.return_ms {
         let most = adapter::RETURN.as_millis();
         let text = format!("answers {ms} ms after it (at most {most})");
-        print::pair(output, "reset", "reset", &text)?;
+        print::pair(output, "reset", &text)?;
     }
     match bound.interrupts {
-        Some(true) => print::pair(output, "interrupts", "interrupts", "16, routed by BAR2")?,
+        Some(true) => print::pair(output, "interrupts", "16, routed by BAR2")?,
         Some(false) => {
             let text = "none: BAR2 has no block 0x1fc20006, so the card is polled";
-            print::pair(output, "interrupts", "interrupts", text)?;
+            print::pair(output, "interrupts", text)?;
         }
         None => {}
     }
-    print::pair(output, "next", "next", "shef cloud run")?;
+    print::pair(output, "next", "shef cloud run")?;
     output.document(&bound)?;
     Ok(Exit::Done)
 }

@@ -19,11 +19,11 @@ set_max_delay -datapath_only 3.5 \
 # Words of the FIFOs between two clocks (shef_async_fifo).
 set_max_delay -datapath_only 3.5 \
   -from [get_cells -hierarchical -filter {NAME =~ *u_access/mem_q_reg* || NAME =~ *u_answer/mem_q_reg* || \
-    NAME =~ *u_pcim/u_*/mem_q_reg* || NAME =~ *u_irq/u_vectors/mem_q_reg* || \
-    NAME =~ *u_noise/u_bits/mem_q_reg*}] \
+    NAME =~ *u_pcim/u_*/mem_q_reg* || NAME =~ *u_pcis/u_*/mem_q_reg* || \
+    NAME =~ *u_irq/u_vectors/mem_q_reg* || NAME =~ *u_noise/u_bits/mem_q_reg*}] \
   -to [get_cells -hierarchical -filter {NAME =~ *u_access/rd_data_q_reg* || NAME =~ *u_answer/rd_data_q_reg* || \
-    NAME =~ *u_pcim/u_*/rd_data_q_reg* || NAME =~ *u_irq/u_vectors/rd_data_q_reg* || \
-    NAME =~ *u_noise/u_bits/rd_data_q_reg*}]
+    NAME =~ *u_pcim/u_*/rd_data_q_reg* || NAME =~ *u_pcis/u_*/rd_data_q_reg* || \
+    NAME =~ *u_irq/u_vectors/rd_data_q_reg* || NAME =~ *u_noise/u_bits/rd_data_q_reg*}]
 
 # Resets of a clock domain (shef_reset_sync): asserted without a clock, released by one.
 set_false_path -to [get_pins -hierarchical -filter {NAME =~ *stage_q_reg*/CLR || NAME =~ *_rst/rst_q_reg/CLR}]

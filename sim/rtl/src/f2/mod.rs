@@ -11,6 +11,7 @@ mod detector;
 mod irq;
 mod life;
 mod lite;
+mod native;
 mod pcim;
 mod pcis;
 mod rules;
@@ -21,6 +22,7 @@ pub use broken::{Fault, Outcome, Row, TestHost, exercise, faults, rows, small_cl
 pub use clock::{CoreClock, MAIN_PS};
 pub use irq::{Interrupt, Msix};
 pub use life::{Ids, Slot};
+pub use native::{CORE_KHZ, IDS, MEDIUM, NativeF2};
 pub use pcim::PcimTiming;
 pub use rules::{RULES, Rule, RuleText, Violation};
 pub use shell::{BAR0_BYTES, BAR4_BYTES, F2Config, F2Shell, Metrics};

@@ -1,0 +1,241 @@
+//! A vendor's machine with fakes for all programs, in memory.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use shef_fakes::world::World;
+
+/// Names that the one program acts under.
+const PROGRAMS: [&str; 8] = [
+    "shef",
+    "aws",
+    "vivado",
+    "python3",
+    "modprobe",
+    "fpga-describe-local-image",
+    "fpga-load-local-image",
+    "fpga-clear-local-image",
+];
+/// The header of our model, which has the ports of the HDK's.
+const HEADER: &str = include_str!("../../../../shell-rtl/shell/f2_model/cl_ports.vh");
+/// Of the project.
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+const SCRIPTS: &str = "hdk/common/shell_stable/build/scripts";
+const TEMPLATE: &str = "hdk/cl/examples/CL_TEMPLATE/build/scripts";
+const CHECKPOINT: &str =
+    "hdk/common/shell_stable/build/checkpoints/from_aws/cl_bb_routed.small_shell.dcp";
+
+/// A machine.
+pub struct Bench {
+    dir: tempfile::TempDir,
+}
+
+impl Bench {
+    /// With programs, an HDK, and empty worlds.
+    pub fn new() -> Self {
+        let bench = Self { dir: tempfile::tempdir_in("/dev/shm").unwrap() };
+        fs::create_dir(bench.at("bin")).unwrap();
+        for name in PROGRAMS {
+            symlink(env!("CARGO_BIN_EXE_shef-fakes"), bench.at("bin").join(name)).unwrap();
+        }
+        bench.write("hdk/release_version.txt", "RELEASE_VERSION=2.3.2\n");
+        bench.write(
+            "hdk/supported_vivado_versions.txt",
+            "vivado v2024.1 (64-bit)\nvivado v2025.1 (64-bit)\n",
+        );
+        let shell = "hdk/hdk/common/shell_stable";
+        bench.write(&format!("{shell}/shell_version.txt"), "small_shell=0x10212415\n");
+        let header = format!("//====\n// ports: clk, [31:0]\n//====\n{HEADER}");
+        bench.write(&format!("{shell}/design/interfaces/cl_ports.vh"), &header);
+        bench.write(&format!("hdk/{CHECKPOINT}"), "the shell");
+        let digest = hex::encode(Sha256::digest("the shell"));
+        bench.write(&format!("hdk/{CHECKPOINT}.sha256"), &format!("{digest}  cl_bb.dcp\n"));
+        fs::create_dir_all(bench.at("hdk").join(TEMPLATE)).unwrap();
+        for name in
+            ["aws_build_dcp_from_cl.py", "build_all.tcl", "build_level_1_cl.tcl", "encrypt.tcl"]
+        {
+            bench.write(&format!("hdk/{SCRIPTS}/{name}"), "# of the HDK\n");
+            let link = bench.at("hdk").join(TEMPLATE).join(name);
+            symlink(format!("../../../../../common/shell_stable/build/scripts/{name}"), link)
+                .unwrap();
+        }
+        bench.write("proc/meminfo", "MemTotal: 65000000 kB\n");
+        bench
+    }
+
+    /// A path below it.
+    pub fn at(&self, path: &str) -> PathBuf {
+        self.dir.path().join(path)
+    }
+
+    /// Writes a file.
+    pub fn write(&self, path: &str, text: &str) {
+        let path = self.at(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// Sets the faults.
+    pub fn faults(&self, lines: &str) {
+        self.write("faults", lines);
+    }
+
+    /// The calls of programs so far, as `FORM: COMMAND`.
+    pub fn calls(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.at("calls")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// What the fakes remember.
+    pub fn world(&self) -> World {
+        World::of(self.dir.path())
+    }
+
+    /// The digest of the HDK's encryption script.
+    pub fn encrypt_script(&self) -> String {
+        hex::encode(Sha256::digest(
+            fs::read(self.at("hdk").join(SCRIPTS).join("encrypt.tcl")).unwrap(),
+        ))
+    }
+
+    /// `shef` with the environment of hdk_setup.sh.
+    pub fn shef(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(self.at("bin/shef"));
+        let kit = self.at("hdk");
+        command.args(words).current_dir(self.dir.path()).env_clear();
+        for (name, below) in [
+            ("AWS_FPGA_REPO_DIR", ""),
+            ("HDK_DIR", "hdk"),
+            ("HDK_COMMON_DIR", "hdk/common"),
+            ("HDK_SHELL_DIR", "hdk/common/shell_stable"),
+            ("HDK_SHELL_DESIGN_DIR", "hdk/common/shell_stable/design"),
+            ("HDK_IP_SRC_DIR", "hdk/common/ip"),
+            ("HDK_BD_SRC_DIR", "hdk/common/bd"),
+            ("HDK_BD_GEN_DIR", "hdk/common/gen"),
+        ] {
+            command.env(name, kit.join(below));
+        }
+        for name in ["SHEF_ROOT", "SHEF_IBEX"] {
+            if let Some(value) = std::env::var_os(name) {
+                command.env(name, value);
+            }
+        }
+        command
+            .env("VIVADO_TOOL_VERSION", "2025.1")
+            .env("PATH", self.at("bin"))
+            .env("SHEF_FAKES", self.dir.path())
+            .env("TMPDIR", self.dir.path());
+        command
+    }
+
+    /// Runs `shef`.
+    pub fn run(&self, words: &[&str]) -> Output {
+        self.shef(words).output().unwrap()
+    }
+
+    /// Runs `shef --json`, which must succeed.
+    #[track_caller]
+    pub fn ok(&self, words: &[&str]) -> Value {
+        let output = self.shef(words).arg("--json").output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {said}");
+        serde_json::from_slice(&output.stdout).unwrap_or(Value::Null)
+    }
+
+    /// Runs `shef`, which must fail with this code, a message with this text, and a next step.
+    /// Returns the exit status.
+    #[track_caller]
+    pub fn fails(&self, words: &[&str], code: &str, says: &str) -> i32 {
+        let output = self.run(words);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains(&format!("error [{code}]: ")), "{words:?}: expected {code}: {said}");
+        assert!(said.contains(says), "{words:?}: expected {says:?}: {said}");
+        assert!(said.contains("\nhelp: "), "{words:?}: no next step: {said}");
+        output.status.code().unwrap_or(-1)
+    }
+
+    /// Makes the folder of an image.
+    pub fn new_image(&self) -> Value {
+        let kit = self.at("hdk").display().to_string();
+        self.ok(&["cloud", "new", "image", "--hdk", &kit, "--vendor", "vendor"])
+    }
+
+    /// The words of `shef cloud build`.
+    pub fn build(&self) -> Vec<String> {
+        let digest = self.encrypt_script();
+        ["cloud", "build", "image", "--encrypt-script", &digest].map(str::to_owned).to_vec()
+    }
+
+    /// The vendor's reference values for the image.
+    pub fn reference_values(&self, design: &str) {
+        let config = Path::new(ROOT).join("shell-rtl/accel/digits/shield.toml");
+        self.write("payload", "-");
+        self.ok(&[
+            "image",
+            "build",
+            "--config",
+            config.to_str().unwrap(),
+            "--payload",
+            "payload",
+            "--design",
+            design,
+            "--accelerator",
+            "digits-knn",
+            "--target",
+            "aws-f2",
+            "--svn",
+            "1",
+            "--vendor",
+            "vendor",
+            "--out",
+            "digits.shef",
+        ]);
+    }
+
+    /// The words of `shef cloud afi`.
+    pub fn afi(&self) -> Vec<String> {
+        let kernel = Path::new(ROOT).join("attestation/firmware/kernel.img");
+        let words = [
+            "cloud",
+            "afi",
+            "image",
+            "--bucket",
+            "vendor-bucket",
+            "--region",
+            "us-east-1",
+            "--kernel",
+            kernel.to_str().unwrap(),
+            "--corim",
+            "digits.corim",
+            "--signers",
+            "digits.signers.toml",
+            "--lock",
+            "digits.lock",
+            "--interval",
+            "0",
+        ];
+        words.map(str::to_owned).to_vec()
+    }
+
+    /// The words of `shef cloud load`.
+    pub fn load() -> Vec<String> {
+        ["cloud", "load", "--lock", "digits.lock", "--wait", "20"].map(str::to_owned).to_vec()
+    }
+
+    /// The secret, as hexadecimal digits without `_`.
+    pub fn secret(&self) -> String {
+        let text =
+            fs::read_to_string(self.at("image/cl_shef/design/shef_image_secret_pkg.sv")).unwrap();
+        let number = text.split_once("256'h").unwrap().1.split(';').next().unwrap().to_owned();
+        number.replace('_', "")
+    }
+}
+
+/// Words as `&str`.
+pub fn words(all: &[String]) -> Vec<&str> {
+    all.iter().map(String::as_str).collect()
+}

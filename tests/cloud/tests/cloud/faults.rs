@@ -1,0 +1,522 @@
+//! Each failure of each program ends with a code, the values, and a next step; and after the fault is
+//! gone, the same command succeeds.
+
+use std::fs;
+
+use crate::bench::{Bench, words};
+
+/// How far a machine is.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+enum Stage {
+    New,
+    Built,
+    Afi,
+}
+
+fn machine(stage: Stage) -> Bench {
+    let bench = Bench::new();
+    let image = bench.new_image();
+    bench.reference_values(image["design"].as_str().unwrap());
+    if stage >= Stage::Built {
+        bench.ok(&words(&bench.build()));
+    }
+    if stage >= Stage::Afi {
+        bench.ok(&words(&bench.afi()));
+    }
+    bench
+}
+
+/// A fault of a program, and how the command ends.
+type Case = (&'static str, i32, &'static str, &'static str);
+
+/// Runs a command under each fault, and at the end without one.
+#[track_caller]
+fn cases(bench: &Bench, command: &[String], cases: &[Case]) {
+    for (faults, status, code, says) in cases {
+        bench.faults(faults);
+        let found = bench.fails(&words(command), code, says);
+        assert_eq!(found, *status, "{faults}: exit status");
+        bench.faults("");
+    }
+    bench.ok(&words(command));
+    assert!(!bench.calls().iter().any(|call| call.starts_with("REFUSED")), "{:?}", bench.calls());
+}
+
+fn with(command: &[String], more: &[&str]) -> Vec<String> {
+    command.iter().cloned().chain(more.iter().map(|word| (*word).to_owned())).collect()
+}
+
+#[test]
+fn a_build_is_judged_by_its_files() {
+    let bench = machine(Stage::New);
+    let build = with(&bench.build(), &["--limit", "2"]);
+    cases(
+        &bench,
+        &build,
+        &[
+            ("build hang", 3, "SHEF-CLD-008", "within 2 s"),
+            ("build die", 3, "SHEF-CLD-020", "post_synth.dcp"),
+            ("build killed", 3, "SHEF-CLD-021", "SynthCL.log:3 has \"Killed\""),
+            ("build broken", 3, "SHEF-CLD-020", "vivado.log:3: ERROR: [Synth 8-439]"),
+            ("build empty", 3, "SHEF-CLD-020", "no error in"),
+            ("build nothing", 3, "SHEF-CLD-020", "no error in"),
+            ("build plain", 1, "SHEF-CLD-019", "shef_image_secret_pkg.sv: line 3 is in the clear"),
+            ("build half", 1, "SHEF-CLD-019", "line 6 is in the clear"),
+            ("build header", 1, "SHEF-CLD-019", "a .svh, which encrypt.tcl leaves in the clear"),
+            ("build dropped", 1, "SHEF-CLD-019", "no such file, and the design has it"),
+        ],
+    );
+}
+
+#[test]
+fn a_secret_in_a_checkpoint_and_a_wrong_implementation_are_found() {
+    for (fault, status, code, says) in [
+        // The second call of the script is the implementation.
+        ("#2 violated", 1, "SHEF-CLD-022", "VIOLATED"),
+        ("#2 violated-report", 1, "SHEF-CLD-022", "Slack (VIOLATED) : -0.125ns"),
+        ("#2 no-report", 3, "SHEF-CLD-020", "post_route_timing.rpt"),
+        ("#2 killed", 3, "SHEF-CLD-021", "ImplCL.log"),
+        ("#2 plain", 1, "SHEF-CLD-019", "in the clear"),
+        ("pr-verify hdpr", 1, "SHEF-CLD-023", "HDPRVerify-41"),
+        ("pr-verify silent", 1, "SHEF-CLD-023", "are compatible"),
+        ("pr-verify no-report", 3, "SHEF-CLD-020", "pr_verify.txt"),
+        ("pr-verify hang", 3, "SHEF-CLD-008", "vivado -mode batch"),
+        ("vivado-version version:v2019.1", 5, "SHEF-CLD-007", "too old"),
+        ("vivado-version version:v2031.1", 5, "SHEF-CLD-007", "v2024.1"),
+        ("vivado-version garbage", 5, "SHEF-CLD-007", "<html>"),
+        ("build leak-log", 1, "SHEF-CLD-024", ".vivado.log, in hexadecimal"),
+        ("build leak-dcp", 1, "SHEF-CLD-024", "post_synth.dcp/netlist.edf"),
+    ] {
+        let bench = machine(Stage::New);
+        let build = with(&bench.build(), &["--limit", "2"]);
+        bench.faults(fault);
+        let found = bench.fails(&words(&build), code, says);
+        assert_eq!(found, status, "{fault}");
+        if code != "SHEF-CLD-024" {
+            bench.faults("");
+            bench.ok(&words(&build));
+        }
+    }
+}
+
+#[test]
+fn what_a_build_reads_is_what_new_wrote() {
+    let bench = machine(Stage::New);
+    let build = bench.build();
+    let fails = |code, says| bench.fails(&words(&build), code, says);
+    let plain = ["cloud", "build", "image"];
+    bench.fails(&plain, "SHEF-CLD-018", "encrypt.tcl has SHA-256");
+    bench.fails(&["cloud", "build", "image", "--no-encrypt"], "SHEF-CLD-018", "refused");
+    let edit = |path: &str, to: &str| {
+        let at = bench.at(path);
+        let before = fs::read(&at).unwrap();
+        fs::write(&at, to).unwrap();
+        before
+    };
+    let before = edit("image/cl_shef/design/cl_shef.sv", "module cl_shef; endmodule");
+    fails("SHEF-CLD-053", "cl_shef.sv: it was edited");
+    fs::write(bench.at("image/cl_shef/design/cl_shef.sv"), before).unwrap();
+    bench.write("image/cl_shef/design/ila.sv", "");
+    fails("SHEF-CLD-053", "ila.sv: it was added");
+    fs::remove_file(bench.at("image/cl_shef/design/ila.sv")).unwrap();
+    let link = bench.at("image/cl_shef/build/scripts/encrypt.tcl");
+    fs::remove_file(&link).unwrap();
+    fs::write(&link, "# source encrypt_none.tcl").unwrap();
+    fails("SHEF-CLD-053", "encrypt.tcl: it is no link to the HDK");
+    fs::remove_file(&link).unwrap();
+    let target = bench.at("hdk/hdk/common/shell_stable/build/scripts/encrypt.tcl");
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    fs::set_permissions(bench.at("image"), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .unwrap();
+    fails("SHEF-CLD-016", "mode 755");
+    fs::set_permissions(bench.at("image"), std::os::unix::fs::PermissionsExt::from_mode(0o700))
+        .unwrap();
+    let output = bench.shef(&words(&build)).env_remove("HDK_IP_SRC_DIR").output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("SHEF-CLD-005"));
+    let output = bench.shef(&words(&build)).env("HDK_SHELL_DIR", "/").output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("SHEF-CLD-005"));
+    // Without Vivado.
+    fs::remove_file(bench.at("bin/python3")).unwrap();
+    fails("SHEF-CLD-006", "python3 is not on PATH");
+}
+
+#[test]
+fn an_hdk_that_is_not_ours_is_refused_with_the_place() {
+    let bench = Bench::new();
+    let kit = bench.at("hdk").display().to_string();
+    let new = ["cloud", "new", "image", "--hdk", &kit, "--vendor", "vendor"];
+    let shell = "hdk/hdk/common/shell_stable";
+    let header = format!("{shell}/design/interfaces/cl_ports.vh");
+    let text = fs::read_to_string(bench.at(&header)).unwrap();
+    bench.write(
+        &header,
+        &text.replace("output logic [15:0] cl_sh_pcim_awid", "output logic [7:0] cl_sh_pcim_awid"),
+    );
+    assert_eq!(bench.fails(&new, "SHEF-CLD-002", "cl_sh_pcim_awid of 16 bits, found"), 1);
+    bench.write(&header, "`include \"other.vh\"\n");
+    bench.fails(&new, "SHEF-CLD-003", "cl_ports.vh:1");
+    fs::remove_file(bench.at(&header)).unwrap();
+    bench.fails(&new, "SHEF-CLD-001", "cl_ports.vh below it");
+    bench.write(&header, &text);
+    let link = bench.at("hdk/hdk/cl/examples/CL_TEMPLATE/build/scripts/encrypt.tcl");
+    let target = fs::read_link(&link).unwrap();
+    fs::remove_file(&link).unwrap();
+    fs::write(&link, target.to_str().unwrap()).unwrap();
+    bench.fails(&new, "SHEF-CLD-004", "1 of 4 are lost");
+    fs::remove_file(&link).unwrap();
+    std::os::unix::fs::symlink(target, &link).unwrap();
+    let dcp = format!("{shell}/build/checkpoints/from_aws/cl_bb_routed.small_shell.dcp");
+    bench.write(&dcp, "another shell");
+    bench.fails(&new, "SHEF-CLD-052", "SHA-256");
+    fs::remove_file(bench.at(&dcp)).unwrap();
+    bench.fails(&new, "SHEF-CLD-052", "the checkpoint of the shell");
+    bench.write(&dcp, "the shell");
+    bench.fails(
+        &["cloud", "new", "image", "--hdk", "nowhere", "--vendor", "vendor"],
+        "SHEF-CLD-001",
+        "nowhere",
+    );
+    let disk = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let on_disk = disk.path().join("image").display().to_string();
+    let args = ["cloud", "new", &on_disk, "--hdk", &kit, "--vendor", "vendor"];
+    assert_eq!(bench.fails(&args, "SHEF-CLD-015", "expected a folder on tmpfs"), 5);
+    assert!(!disk.path().join("image").exists());
+    let args = ["cloud", "new", "image", "--hdk", &kit, "--vendor", "vendor", "--core-mhz", "600"];
+    bench.fails(&args, "SHEF-CLD-054", "10 to 250");
+    assert!(!bench.at("image").exists(), "nothing half done");
+}
+
+#[test]
+fn every_failure_of_aws_on_the_way_to_an_image_has_its_code() {
+    let bench = machine(Stage::Built);
+    let afi = with(&bench.afi(), &["--limit", "2"]);
+    cases(
+        &bench,
+        &afi,
+        &[
+            ("bucket-location denied", 5, "SHEF-CLD-014", "no permission for s3:GetBucketLocation"),
+            ("bucket-location anonymous", 5, "SHEF-CLD-013", "Unable to locate credentials"),
+            ("bucket-location expired", 5, "SHEF-CLD-013", "expired"),
+            (
+                "bucket-location elsewhere",
+                5,
+                "SHEF-CLD-028",
+                "the bucket is in eu-west-2, expected us-east-1",
+            ),
+            ("bucket-location garbage", 3, "SHEF-CLD-010", "<html>"),
+            ("bucket-versioning versioned", 5, "SHEF-CLD-028", "versioning is Enabled"),
+            ("upload lost", 3, "SHEF-CLD-012", "Could not connect"),
+            ("upload hang", 3, "SHEF-CLD-008", "aws s3 cp"),
+            ("upload die", 3, "SHEF-CLD-009", "signal 9"),
+            ("upload refused", 5, "SHEF-CLD-014", "s3:PutObject"),
+            ("upload cut", 5, "SHEF-CLD-028", "bytes, expected"),
+            ("upload status", 3, "SHEF-CLD-011", "it did not work"),
+            ("create-afi denied", 5, "SHEF-CLD-014", "ec2:CreateFpgaImage"),
+            ("create-afi garbage", 3, "SHEF-CLD-010", "FpgaImageId"),
+            ("create-afi short", 3, "SHEF-CLD-010", "agfi-0123456789abcdef0"),
+            ("describe-afi lost", 3, "SHEF-CLD-012", "Could not connect"),
+            (
+                "describe-afi unknown-state",
+                3,
+                "SHEF-CLD-010",
+                "pending, available, failed or unavailable",
+            ),
+            ("describe-afi other-afi", 3, "SHEF-CLD-010", "the id of the request"),
+            ("delete-object kept", 5, "SHEF-CLD-028", "it is still there after its deletion"),
+            ("delete-object refused", 5, "SHEF-CLD-014", "s3:DeleteObject"),
+        ],
+    );
+    // A lost connection while waiting is borne.
+    let bench = machine(Stage::Built);
+    bench.faults("describe-afi lost 5");
+    bench.ok(&words(&bench.afi()));
+    // An image that is never available: the object stays, and the same command goes on.
+    let bench = machine(Stage::Built);
+    bench.faults("describe-afi never");
+    let late = with(&bench.afi(), &["--wait", "0"]);
+    assert_eq!(bench.fails(&words(&late), "SHEF-CLD-029", "pending after 0 minutes"), 3);
+    assert_eq!(bench.world().objects.len(), 1);
+    bench.faults("");
+    bench.ok(&words(&bench.afi()));
+    assert_eq!(bench.world().afis.len(), 1, "the same image");
+    // An image that is gone.
+    let bench = machine(Stage::Built);
+    bench.faults("describe-afi unavailable");
+    bench.fails(&words(&bench.afi()), "SHEF-CLD-030", "unavailable");
+}
+
+#[test]
+fn every_code_of_an_image_that_failed_is_mapped_and_the_object_goes() {
+    let bench = machine(Stage::Built);
+    let mut seen = 0;
+    for (name, code) in shef_cloud_codes() {
+        bench.faults(&format!("describe-afi failed:{name}"));
+        assert_eq!(bench.fails(&words(&bench.afi()), &code, name), 1);
+        let world = bench.world();
+        assert!(world.objects.is_empty(), "{name}: the object holds the secret");
+        assert!(!bench.at("digits.lock").exists(), "{name}");
+        seen += 1;
+    }
+    assert_eq!(seen, 15);
+    bench.faults("describe-afi failed:SOMETHING_NEW");
+    bench.fails(&words(&bench.afi()), "SHEF-CLD-030", "SOMETHING_NEW");
+    bench.faults("");
+    bench.ok(&words(&bench.afi()));
+}
+
+/// The documented codes of AWS, in the order of its page, and ours.
+fn shef_cloud_codes() -> impl Iterator<Item = (&'static str, String)> {
+    [
+        "INACCESSIBLE_INPUT",
+        "INPUT_SIZE_ILLEGAL",
+        "DCP_INTEGRITY_UNVERIFIED",
+        "MANIFEST_NOT_FOUND",
+        "MANIFEST_PARSE_FAILED",
+        "SHELL_VERSION_INVALID",
+        "SHELL_VERSION_DEPRECATED",
+        "PCIID_SYNTAX_INVALID",
+        "PCIID_FORBIDDEN",
+        "CLK_ILLEGAL",
+        "CORRUPT_ARCHIVE",
+        "DCP_NOT_FOUND",
+        "UNSUPPORTED_DESIGN_LOGIC",
+        "UNKNOWN_BITSTREAM_GENERATE_ERROR",
+        "TOOL_VERSION_INVALID",
+    ]
+    .into_iter()
+    .zip((101..).map(|number| format!("SHEF-CLD-{number}")))
+}
+
+#[test]
+fn what_is_uploaded_matches_its_manifest_and_the_vendors_values() {
+    let bench = machine(Stage::Built);
+    let out = bench.at("image/out");
+    let tarball = fs::read_dir(&out)
+        .unwrap()
+        .map(|it| it.unwrap().path())
+        .find(|it| it.extension().is_some_and(|it| it == "tar"))
+        .unwrap();
+    let whole = fs::read(&tarball).unwrap();
+    let afi = bench.afi();
+    fs::write(&tarball, &whole[..whole.len() / 3]).unwrap();
+    assert_eq!(bench.fails(&words(&afi), "SHEF-CLD-026", "expected a tarball with"), 1);
+    let mut changed = whole.clone();
+    let at = changed.windows(6).position(|it| it == b"0xF010").unwrap();
+    changed[at + 2..at + 6].copy_from_slice(b"0A51");
+    fs::write(&tarball, &changed).unwrap();
+    assert_eq!(
+        bench.fails(&words(&afi), "SHEF-CLD-027", "pci_device_id is 0x0A51, expected 0xF010"),
+        1
+    );
+    let mut changed = whole.clone();
+    changed[600] ^= 1;
+    fs::write(&tarball, &changed).unwrap();
+    bench.fails(&words(&afi), "SHEF-CLD-027", "dcp_hash");
+    fs::write(&tarball, &whole).unwrap();
+    assert_eq!(
+        bench.calls().iter().filter(|call| call.contains(": aws ")).count(),
+        0,
+        "before any request"
+    );
+    // Reference values for another design.
+    let bench = machine(Stage::Built);
+    fs::remove_file(bench.at("digits.shef")).unwrap();
+    bench.reference_values(&"11".repeat(32));
+    assert_eq!(bench.fails(&words(&bench.afi()), "SHEF-CLD-032", "its design is 1111"), 5);
+    fs::write(bench.at("digits.corim"), "x").unwrap();
+    let output = bench.run(&words(&bench.afi()));
+    assert!(!output.status.success(), "no CoRIM");
+}
+
+#[test]
+fn every_error_of_a_slot_is_mapped_and_one_that_may_pass_is_tried_twice() {
+    let bench = machine(Stage::Afi);
+    let load = Bench::load();
+    let numbers = [3, 5, 6, 11, 12, 13, 14, 16, 17, 19, 20, 21, 24, 25, 26, 27, 28, 29];
+    assert_eq!(numbers.len(), 18);
+    for number in numbers {
+        let again = [3, 6, 14, 19, 25].contains(&number);
+        for fault in ["refuses", "error"] {
+            let before = bench.calls().len();
+            bench.faults(&format!("load-slot {fault}:{number}"));
+            let says = if again { ", twice" } else { &*format!("({number})") };
+            let status = bench.fails(&words(&load), &format!("SHEF-CLD-{}", 200 + number), says);
+            assert_eq!(status, 4);
+            let calls = bench.calls();
+            let loads = calls[before..].iter().filter(|call| call.starts_with("load-slot")).count();
+            assert_eq!(loads, if again { 2 } else { 1 }, "{number}");
+        }
+        // Once, and then it works.
+        if again {
+            bench.faults(&format!("load-slot refuses:{number} 1"));
+            bench.ok(&words(&load));
+            bench.faults("");
+            bench.ok(&["cloud", "clear"]);
+        }
+    }
+    bench.faults("describe-slot error:20");
+    bench.fails(&words(&load), "SHEF-CLD-220", "pci-device-missing");
+    bench.faults("");
+    bench.ok(&words(&load));
+}
+
+#[test]
+fn a_slot_that_is_not_as_expected_is_refused() {
+    let bench = machine(Stage::Afi);
+    let load = with(&Bench::load()[..4], &["--wait", "1", "--limit", "2"]);
+    bench.faults("load-slot stuck");
+    let status =
+        bench.fails(&words(&load), "SHEF-CLD-035", "slot 0 is busy after 1 s, expected loaded");
+    assert_eq!(status, 3);
+    // The instance is stopped and started again.
+    fs::remove_file(bench.at("world.json")).unwrap();
+    cases(
+        &bench,
+        &load,
+        &[
+            ("load-slot hang", 3, "SHEF-CLD-008", "fpga-load-local-image"),
+            ("load-slot die", 3, "SHEF-CLD-009", "signal 9"),
+            ("describe-slot garbage", 3, "SHEF-CLD-010", "<html>"),
+            ("describe-slot nothing", 3, "SHEF-CLD-010", "a line AFI"),
+            ("describe-slot new-status", 4, "SHEF-CLD-036", "status 9"),
+            ("describe-slot status", 3, "SHEF-CLD-011", "it did not work"),
+        ],
+    );
+    bench.ok(&["cloud", "clear"]);
+    // The slot's report after a load is not true.
+    bench.faults("rescan-slot lies");
+    bench.fails(&words(&load), "SHEF-CLD-034", "was loaded with agfi-");
+    bench.faults("load-slot other");
+    bench.ok(&["cloud", "clear"]);
+    bench.fails(&words(&load), "SHEF-CLD-034", "was loaded with agfi-");
+    bench.faults("");
+    assert_eq!(bench.fails(&words(&load), "SHEF-CLD-033", "--replace"), 1);
+    bench.ok(&words(&with(&load, &["--replace"])));
+    bench.faults("slot-metrics late");
+    let output = bench.run(&["cloud", "metrics"]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("ocl-slave-timeout-count is 3 (first at 0x1000c, a"), "{text}");
+    // A lock file that was edited.
+    let lock = fs::read_to_string(bench.at("digits.lock")).unwrap();
+    bench.write("digits.lock", &lock.replace("core_khz = 66666", "core_khz = 66667"));
+    assert_eq!(bench.fails(&words(&load), "SHEF-CLD-031", "its lines have SHA-256"), 5);
+}
+
+#[test]
+fn a_card_is_bound_only_where_a_shef_image_is_loaded() {
+    let bench = machine(Stage::Afi);
+    let root = bench.at("root").display().to_string();
+    let bind = ["cloud", "bind", "--root", &root];
+    assert_eq!(bench.fails(&bind, "SHEF-CLD-040", "1d0f:9048"), 4);
+    bench.ok(&words(&Bench::load()));
+    // modprobe works and changes nothing.
+    bench.fails(&bind, "SHEF-CLD-041", "enable_unsafe_noiommu_mode: missing, expected Y");
+    bench.write("root/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y\n");
+    bench.fails(&bind, "SHEF-CLD-041", "/sys/bus/pci/drivers/vfio-pci");
+    bench.faults("modprobe-vfio-pci status");
+    bench.fails(&bind, "SHEF-CLD-011", "modprobe vfio-pci ended with status 1");
+}
+
+#[test]
+fn doctor_names_each_fault_with_its_next_step() {
+    let bench = Bench::new();
+    let kit = bench.at("hdk").display().to_string();
+    let (digest, root) = (bench.encrypt_script(), bench.at("").display().to_string());
+    let doctor = [
+        "cloud",
+        "doctor",
+        "--hdk",
+        &kit,
+        "--region",
+        "us-east-1",
+        "--encrypt-script",
+        &digest,
+        "--root",
+        &root,
+    ];
+    let look = || {
+        let output = bench.shef(&doctor).arg("--json").output().unwrap();
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let found = document["findings"].as_array().unwrap().clone();
+        let faults: Vec<String> = found
+            .iter()
+            .filter(|it| it["verdict"] == "fault")
+            .map(|it| {
+                assert!(it["next"].is_string(), "{it}");
+                format!("{} {}", it["check"].as_str().unwrap(), it["code"].as_str().unwrap())
+            })
+            .collect();
+        assert_eq!(output.status.code(), Some(i32::from(!faults.is_empty())));
+        faults
+    };
+    assert_eq!(look(), [""; 0]);
+    for (fault, expected) in [
+        ("vivado-version version:v2017.4", "Vivado SHEF-CLD-007"),
+        ("vivado-version die", "Vivado SHEF-CLD-009"),
+        ("identity anonymous", "credentials SHEF-CLD-013"),
+        ("identity garbage", "credentials SHEF-CLD-010"),
+        ("offerings none", "region SHEF-CLD-050"),
+        ("offerings denied", "region SHEF-CLD-014"),
+        ("quota zero", "quota SHEF-CLD-049"),
+        ("quota lost", "quota SHEF-CLD-012"),
+    ] {
+        bench.faults(fault);
+        assert_eq!(look(), [expected], "{fault}");
+    }
+    bench.faults("");
+    bench.write("proc/meminfo", "MemTotal: 16000000 kB\n");
+    assert_eq!(look(), ["memory SHEF-CLD-051"]);
+    bench.write("proc/meminfo", "MemTotal: 65000000 kB\n");
+    for (release, verdict) in [("2.2.0", "warning"), ("2.3.3", "ok"), ("2.4.0", "warning")] {
+        bench.write("hdk/release_version.txt", &format!("RELEASE_VERSION={release}\n"));
+        let output = bench.shef(&doctor).arg("--json").output().unwrap();
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let hdk = document["findings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|it| it["check"] == "HDK")
+            .unwrap();
+        assert_eq!(hdk["verdict"], verdict, "{release}");
+    }
+    fs::remove_file(bench.at("bin/aws")).unwrap();
+    fs::remove_file(bench.at("bin/vivado")).unwrap();
+    assert_eq!(look(), ["Vivado SHEF-CLD-006", "AWS CLI SHEF-CLD-006"]);
+}
+
+#[test]
+fn a_dry_run_changes_nothing_and_shows_every_command() {
+    let bench = machine(Stage::Afi);
+    let before: Vec<String> = bench.calls();
+    let kit = bench.at("hdk").display().to_string();
+    let image = fs::read(bench.at("image/image.toml")).unwrap();
+    let dry = |all: &[&str]| {
+        let document = bench.ok(&[all, &["--dry-run"]].concat());
+        assert_eq!(document["dry_run"], true);
+        let steps = document["steps"].as_array().unwrap().clone();
+        steps.iter().map(|step| step.to_string()).collect::<Vec<_>>().join("\n")
+    };
+    assert!(
+        dry(&["cloud", "doctor", "--hdk", &kit, "--region", "us-east-1"])
+            .contains("aws ec2 describe-instance-type-offerings")
+    );
+    assert!(
+        dry(&["cloud", "new", "second", "--hdk", &kit, "--vendor", "vendor"])
+            .contains("shef_image_secret_pkg.sv")
+    );
+    assert!(dry(&["cloud", "build", "image"]).contains("-f ImplCL"));
+    assert!(dry(&words(&bench.afi())).contains("create-fpga-image --name digits-knn-"));
+    assert!(dry(&words(&Bench::load())).contains("-I agfi-"));
+    assert!(dry(&["cloud", "bind"]).contains("driver_override"));
+    assert!(dry(&["cloud", "metrics"]).contains("-M"));
+    assert!(dry(&["cloud", "clear"]).contains("fpga-clear-local-image -S 0 -A"));
+    assert_eq!(bench.calls(), before);
+    assert!(!bench.at("second").exists());
+    assert_eq!(fs::read(bench.at("image/image.toml")).unwrap(), image);
+    // Lines of 80 columns, except for paths that are longer.
+    for command in [&["cloud", "metrics", "--dry-run"][..], &["cloud", "clear", "--dry-run"]] {
+        let text = String::from_utf8(bench.run(command).stdout).unwrap();
+        assert!(text.lines().all(|line| line.len() <= 80), "{text}");
+    }
+}

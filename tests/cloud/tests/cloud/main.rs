@@ -1,0 +1,5 @@
+//! `shef cloud` against fakes of the programs of AWS and AMD.
+
+mod bench;
+mod faults;
+mod flow;
