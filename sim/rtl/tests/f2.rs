@@ -32,15 +32,15 @@ fn each_fault_breaks_its_rule_and_no_other() {
     let lib = lib();
     let mut bad = Vec::new();
     for fault in faults() {
-        let Fault { name, rule, consequences, .. } = fault;
-        let out = exercise(&lib, Some(fault), 1, 32).expect("a run");
-        let seen: BTreeSet<_> = out.violations.iter().map(|v| v.rule).collect();
-        let first = out.violations.first().map(|v| v.rule);
-        let most: BTreeSet<_> = consequences.iter().chain([rule]).copied().collect();
-        if first != Some(*rule) || seen != most {
-            let text: Vec<String> =
-                out.violations.iter().take(4).map(ToString::to_string).collect();
-            bad.push(format!("{name}: {seen:?} {text:#?} {:?}", out.wrong.first()));
+        let Fault { name, rule, .. } = fault;
+        for seed in 1..4 {
+            let out = exercise(&lib, Some(fault), seed, 32).expect("a run");
+            let seen: BTreeSet<_> = out.violations.iter().map(|v| v.rule).collect();
+            if seen != BTreeSet::from([*rule]) {
+                let text: Vec<String> =
+                    out.violations.iter().take(4).map(ToString::to_string).collect();
+                bad.push(format!("{name} {seed}: {seen:?} {text:#?} {:?}", out.wrong.first()));
+            }
         }
     }
     assert!(bad.is_empty(), "{}", bad.join("\n"));

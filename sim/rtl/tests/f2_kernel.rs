@@ -116,9 +116,8 @@ impl Card {
     /// Starts the kernel; its first alert, or 0 when it is ready.
     fn boot(&mut self) -> u32 {
         self.command(f2::CONTROL_COMMAND_START);
-        let status = self.until(BOOT, "boot", |s| {
-            f2::STATUS_READY.get(s) == 1 || f2::STATUS_ALERT.get(s) != 0
-        });
+        let status = self
+            .until(BOOT, "boot", |s| f2::STATUS_READY.get(s) == 1 || f2::STATUS_ALERT.get(s) != 0);
         f2::STATUS_ALERT.get(status)
     }
 

@@ -155,7 +155,7 @@ impl Pcim {
             && self.b_since.is_none()
     }
 
-    /// A reset of the function or of the CL ended: no write may lack data.
+    /// The CL was wiped: no write may lack data.
     pub fn settle(&mut self, sim: &mut Sim, to: &mut Record) {
         if let Some(write) = self.writes.front()
             && !self.dead

@@ -648,7 +648,8 @@ impl<B: HostBus> F2Shell<B> {
         while !self.image.life.power_done() {
             self.edge();
         }
-        let Image { core, clocks, life, record, .. } = &mut self.image;
+        let Image { core, clocks, life, pcim, record, .. } = &mut self.image;
+        pcim.settle(&mut core.sim, record);
         clocks.run_core(&mut core.sim, false);
         clocks.pause(stopped_ps);
         life.power(&mut core.sim, record.cycle, 0);

@@ -1,5 +1,5 @@
-// Faults of f2_small_cl, one at a time. The comment names the rule of the shell that the fault breaks,
-// and then the rules that break in consequence.
+// Faults of f2_small_cl, one at a time. The comment names the rule of the shell that the fault
+// breaks.
 `default_nettype none
 package f2_fault_pkg;
   typedef enum logic [7:0] {

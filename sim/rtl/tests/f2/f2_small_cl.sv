@@ -1,10 +1,11 @@
 // A small custom logic for the tests of the model of F2's shell. It obeys every rule of the shell;
 // `fault` makes it break one, at run time.
 //
-// OCL: 0x00 "F2CL"; 0x04 scratch; 0x08 from, low and 0x0c high; 0x10 to, low and 0x14 high; 0x18
-// {count [14:8], beats [6:0]}; 0x1c go; 0x20 {errors [31], busy [30], jobs done [15:0]}; 0x24 interrupt
-// with vector [4:0]; 0x28 cycles of core_clk; 0x2c
-// {cfg_max_read_req [6:4], cfg_max_payload [1:0]}. After each job there is an interrupt on line 1.
+// OCL: 0x00 "F2CL"; 0x04 scratch; 0x08 from, low and 0x0c high; 0x10 to, low and 0x14 high;
+// 0x18 {count [14:8], beats [6:0]}; 0x1c go; 0x20 {errors [31], busy [30], jobs done [15:0]};
+// 0x24 interrupt with vector [4:0]; 0x28 cycles of core_clk;
+// 0x2c {cfg_max_read_req [6:4], cfg_max_payload [1:0]}. After each job there is an interrupt on
+// line 1.
 `default_nettype none
 module f2_small_cl
   import f2_fault_pkg::*;
@@ -131,7 +132,7 @@ module f2_small_cl
   logic [63:0] from_q, to_q;
   logic [14:0] shape_q;
   logic [15:0] jobs_q;
-  logic go_q, busy, job_done, error, stopped, arvalid;
+  logic go_q, busy, job_done, error, ended, stopped, arvalid;
   f2_small_lite u_ocl (
       .clk_i(clk_main_a0), .rst_ni(rst_main_n),
       .no_read_i(planted == OCL_READ_NEVER), .no_write_i(planted == OCL_WRITE_NEVER),
@@ -163,7 +164,11 @@ module f2_small_cl
     if (job_done) jobs_q <= jobs_q + 1'b1;
     if (write) begin
       unique case (write_addr[7:0])
-        8'h04: for (int k = 0; k < 4; k++) if (write_strb[k]) scratch_q[8*k+:8] <= write_data[8*k+:8];
+        8'h04: begin
+          for (int k = 0; k < 4; k++) begin
+            if (write_strb[k]) scratch_q[8*k+:8] <= write_data[8*k+:8];
+          end
+        end
         8'h08: from_q[31:0] <= write_data;
         8'h0c: from_q[63:32] <= write_data;
         8'h10: to_q[31:0] <= write_data;
@@ -179,19 +184,19 @@ module f2_small_cl
 
   // Interrupts: a line is requested again after its ack.
   logic [15:0] wanted_q, open_q, long_q;
-  logic [2:0] twice_q;
+  logic [1:0][15:0] again_q;
   wire [3:0] line = vector_q[3:0];
   wire known = !vector_q[4] || planted == IRQ_VECTOR_16;
   wire [15:0] wants = (vector_q[5] && known ? 16'd1 << line : '0) | (job_done ? 16'd2 : '0);
   wire [15:0] request = (wanted_q | wants) & ~open_q;
   always_ff @(posedge clk_main_a0) begin
     cl_sh_apppf_irq_req <= request | (planted == IRQ_LONG ? cl_sh_apppf_irq_req & ~long_q : '0)
-        | (planted == IRQ_TWICE && twice_q[2] ? long_q : '0);
-    long_q <= cl_sh_apppf_irq_req | (planted == IRQ_TWICE ? long_q : '0);
-    twice_q <= {twice_q[1:0], planted == IRQ_TWICE && cl_sh_apppf_irq_req != '0 && !(|twice_q)};
+        | (planted == IRQ_TWICE ? again_q[1] : '0);
+    long_q <= cl_sh_apppf_irq_req;
+    again_q <= {again_q[0], request};
     wanted_q <= (wanted_q | wants) & ~request;
     open_q <= (open_q | request) & ~sh_cl_apppf_irq_ack;
-    if (!rst_main_n) {cl_sh_apppf_irq_req, wanted_q, open_q, long_q, twice_q} <= '0;
+    if (!rst_main_n) {cl_sh_apppf_irq_req, wanted_q, open_q, long_q, again_q} <= '0;
   end
 
   // SDA: every register is 0.
@@ -234,7 +239,7 @@ module f2_small_cl
   wire power_off = sh_cl_pwr_state == 2'd3 && planted != POWER_NO_WIPE;
   f2_small_pcim u_pcim (
       .clk_i(clk_main_a0), .fault_i(planted),
-      .stop_i(!rst_main_n || sh_cl_flr_assert || power_off), .stopped_o(stopped),
+      .stop_i(!rst_main_n || sh_cl_flr_assert || power_off), .ended_o(ended), .stopped_o(stopped),
       .go_i(go_q), .from_i(from_q), .to_i(to_q), .count_i(shape_q[14:8]), .beats_i(shape_q[6:0]),
       .busy_o(busy), .done_o(job_done), .error_o(error),
       .awid_o(cl_sh_pcim_awid), .awaddr_o(cl_sh_pcim_awaddr), .awlen_o(cl_sh_pcim_awlen),
@@ -257,7 +262,7 @@ module f2_small_cl
   always_ff @(posedge clk_main_a0) begin
     alone_q <= planted == FLR_UNASKED ? (&alone_q ? alone_q : alone_q + 1'b1) : '0;
     cl_sh_flr_done <= (sh_cl_flr_assert && planted != FLR_NEVER
-        && (stopped || planted == FLR_NO_WIPE)) || (alone_q == 4'd3);
+        && (stopped || (planted == FLR_NO_WIPE && ended))) || (alone_q == 4'd3);
     if (!rst_main_n) {cl_sh_flr_done, alone_q} <= '0;
   end
 endmodule

@@ -1,5 +1,5 @@
-// AXI4-Lite slave of f2_small_cl. A write is performed in the cycle of write_o; read_data_i belongs to
-// read_addr_o. It answers one read and one write at a time, in two cycles.
+// AXI4-Lite slave of f2_small_cl. A write is performed in the cycle of write_o; read_data_i belongs
+// to read_addr_o. It answers one read and one write at a time, in two cycles.
 `default_nettype none
 module f2_small_lite (
     input  wire logic        clk_i,

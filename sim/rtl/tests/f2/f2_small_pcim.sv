@@ -1,6 +1,7 @@
-// Copy engine of f2_small_cl: reads `count` bursts of `beats` beats, one id each, into a buffer of 64
-// lines, and writes them. stop_i: it finishes the bursts that it has begun, wipes its buffer, and holds
-// stopped_o. It has initial values, as it finishes bursts while the rest is in reset.
+// Copy engine of f2_small_cl: reads `count` bursts of `beats` beats, one id each, into a buffer of
+// 64 lines, and writes them. stop_i: it finishes the bursts that it has begun, wipes its buffer with
+// ended_o, and holds stopped_o. It has initial values, as it finishes bursts while the rest is in
+// reset.
 `default_nettype none
 module f2_small_pcim
   import f2_fault_pkg::*;
@@ -8,6 +9,7 @@ module f2_small_pcim
     input  wire logic         clk_i,
     input  wire fault_e       fault_i,
     input  wire logic         stop_i,
+    output logic              ended_o,
     output logic              stopped_o,
     input  wire logic         go_i,
     input  wire logic [63:0]  from_i,
@@ -75,6 +77,7 @@ module f2_small_pcim
   assign busy_o = state_q != IDLE;
   assign done_o = done_q;
   assign error_o = error_q;
+  assign ended_o = state_q == WIPE;
   assign stopped_o = state_q == STOPPED;
 
   assign arvalid_o = ar_on_q;

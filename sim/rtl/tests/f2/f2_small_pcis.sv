@@ -1,5 +1,5 @@
-// PCIS of f2_small_cl: a RAM of 16 KiB. Up to 32 reads and 32 writes wait in it; a beat passes in each
-// cycle.
+// PCIS of f2_small_cl: a RAM of 16 KiB. Up to 32 reads and 32 writes wait in it; a beat passes in
+// each cycle.
 `default_nettype none
 module f2_small_pcis
   import f2_fault_pkg::*;
@@ -48,7 +48,8 @@ module f2_small_pcis
   wire [7:0] write_line = writing_q ? write_line_q : aw_q[aw_out_q[4:0]];
 
   // One more answer than there are accesses, or one before the data, once.
-  wire extra_r = fault_i == PCIS_R_UNASKED && !extra_q && !reads && !busy_q && !rvalid_o && !arvalid_i;
+  wire extra_r = fault_i == PCIS_R_UNASKED && !extra_q && !reads && !busy_q && !rvalid_o
+      && !arvalid_i;
   wire extra_b = fault_i == PCIS_B_UNASKED && !extra_q && awvalid_i && awready_o && b_owed_q == '0
       && !bvalid_o && !writes;
   wire wrong_r = fault_i == PCIS_R_ID && !extra_q;
