@@ -329,8 +329,7 @@ mod tests {
             assert_eq!(parameters, all);
         }
         let error = "sim:rtl?latencies=3".parse::<Uri>().unwrap_err().to_string();
-        let known =
-            "project, kernel, shell, latency, stalls, contents, seed, check, wave, wave-scope, wave-from";
+        let known = "project, kernel, shell, latency, stalls, contents, seed, check, wave, wave-scope, wave-from";
         assert!(error.contains("\"latencies\"") && error.contains(known), "{error}");
     }
 

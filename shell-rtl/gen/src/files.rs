@@ -41,10 +41,7 @@ fn registers(root: &Path, out: &mut Vec<Generated>) -> Result<(), String> {
             "shell-rtl/rtl/kernel/shef_kernel_regs_pkg.sv",
             kernel.to_systemverilog(KERNEL, "shef_kernel_regs_pkg"),
         ),
-        (
-            "shell-rtl/shell/aws_f2/shef_f2_regs_pkg.sv",
-            f2.to_systemverilog(F2, "shef_f2_regs_pkg"),
-        ),
+        ("shell-rtl/shell/aws_f2/shef_f2_regs_pkg.sv", f2.to_systemverilog(F2, "shef_f2_regs_pkg")),
     ];
     let host = shield.and(dma).and(f2);
     let pages = [

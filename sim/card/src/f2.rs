@@ -9,11 +9,11 @@ use shef_rtl::f2::{CORE_KHZ, CoreClock, F2Config, NativeF2};
 use shef_rtl::measure::Measured;
 use shef_rtl::{Agent, CoreSide, HostBus, HostFault, Library, Port, Sim};
 
+use crate::CardError;
 use crate::host_port::HostPort;
 use crate::kernel::Mailbox;
 use crate::platform::{Fuses, SharedBackend};
 use crate::rtl::RtlOptions;
-use crate::CardError;
 
 /// Cycles of the core's clock, more than a read of a register takes.
 const LAST_READS: u64 = 512;
@@ -139,7 +139,11 @@ impl F2Card {
         self.f2.shell.metrics().errors[0] == errors
     }
 
-    pub(crate) fn krn(&mut self, offset: u32, write: Option<u32>) -> Result<Option<u32>, CardError> {
+    pub(crate) fn krn(
+        &mut self,
+        offset: u32,
+        write: Option<u32>,
+    ) -> Result<Option<u32>, CardError> {
         Ok(self.f2.kernel_port(offset, write)?)
     }
 

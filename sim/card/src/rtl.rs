@@ -8,14 +8,14 @@ use std::rc::Rc;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use shef_device::{SimKernel, SimParameters, SimShell, WaveScope};
-use shef_project::F2_TOP;
 use shef_model::SparseMemory;
+use shef_project::F2_TOP;
 use shef_rtl::check::{Checked, DoneRegister, ReportHook};
 use shef_rtl::measure::{Measured, MeasuredJob};
 use shef_rtl::progress::Progress;
 use shef_rtl::{
-    AxiMemoryConfig, CoreSide, CoreSim, DesignSpec, HostMemory, Library, PortTrace, Traced, Unshielded,
-    build_with, kernel_spec,
+    AxiMemoryConfig, CoreSide, CoreSim, DesignSpec, HostMemory, Library, PortTrace, Traced,
+    Unshielded, build_with, kernel_spec,
 };
 
 use crate::backend::{Backend, SharedTap, StuckHook};

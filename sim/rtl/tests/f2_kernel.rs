@@ -173,34 +173,35 @@ fn updated(svn: u64) -> Vec<u8> {
     Medium::build(&image, &signature.try_into().expect("signature and key"), &certificate())
 }
 
-#[test]
-fn the_medium_is_the_hosts_until_the_start() {
-    let mut card = Card::new();
-    card.write_medium(&[1, 2, 3, 4, 5, 6, 7, 8]);
-    assert_eq!(card.page(f2::MEDIUM_WRITES), 2);
-    assert_eq!(card.0.ocl_read(MEDIUM + 4), 0x0807_0605);
-    // The mailbox is not there before the start, and the last word of the medium is.
-    assert_eq!(card.0.ocl_read(STATUS), u32::MAX);
-    let last = MEDIUM + 4 * (card.page(f2::MEDIUM_WORDS) - 1);
-    card.0.ocl_write(last, 77);
-    assert_eq!((card.0.ocl_read(last), card.0.ocl_read(last + 4)), (77, 0));
-    card.command(f2::CONTROL_COMMAND_START);
-    let running = |s| f2::STATUS_RUNNING.get(s) == 1;
-    card.until(100_000, "start", running);
-    card.0.ocl_write(MEDIUM, 99);
-    assert_eq!(card.0.ocl_read(MEDIUM), 0, "a frozen medium shows nothing");
-    // A second start, and one with a byte missing, change nothing.
-    card.command(f2::CONTROL_COMMAND_START);
-    assert!(running(card.page(f2::STATUS)));
-    card.command(f2::CONTROL_COMMAND_RESET);
-    card.held();
-    assert_eq!(card.0.ocl_read(MEDIUM), 0x0403_0201, "the frozen word");
-    assert_eq!(card.page(f2::MEDIUM_WRITES), 0);
-    card.no_rule_broken();
-}
-
 mod long {
     use super::*;
+
+    #[test]
+    #[ignore = "long"]
+    fn the_medium_is_the_hosts_until_the_start() {
+        let mut card = Card::new();
+        card.write_medium(&[1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(card.page(f2::MEDIUM_WRITES), 2);
+        assert_eq!(card.0.ocl_read(MEDIUM + 4), 0x0807_0605);
+        // The mailbox is not there before the start, and the last word of the medium is.
+        assert_eq!(card.0.ocl_read(STATUS), u32::MAX);
+        let last = MEDIUM + 4 * (card.page(f2::MEDIUM_WORDS) - 1);
+        card.0.ocl_write(last, 77);
+        assert_eq!((card.0.ocl_read(last), card.0.ocl_read(last + 4)), (77, 0));
+        card.command(f2::CONTROL_COMMAND_START);
+        let running = |s| f2::STATUS_RUNNING.get(s) == 1;
+        card.until(100_000, "start", running);
+        card.0.ocl_write(MEDIUM, 99);
+        assert_eq!(card.0.ocl_read(MEDIUM), 0, "a frozen medium shows nothing");
+        // A second start, and one with a byte missing, change nothing.
+        card.command(f2::CONTROL_COMMAND_START);
+        assert!(running(card.page(f2::STATUS)));
+        card.command(f2::CONTROL_COMMAND_RESET);
+        card.held();
+        assert_eq!(card.0.ocl_read(MEDIUM), 0x0403_0201, "the frozen word");
+        assert_eq!(card.page(f2::MEDIUM_WRITES), 0);
+        card.no_rule_broken();
+    }
 
     /// Boot, evidence, wipe, another kernel, refusals: minutes of simulation.
     #[test]

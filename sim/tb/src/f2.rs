@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
 use shef_device::DeviceError;
 use shef_device::ring::Registers;
 use shef_regs::f2;
 use shef_rtl::f2::{CORE_KHZ, CoreClock, F2Config, NativeF2, Row, Rule, rows, small_cl};
 use shef_rtl::{AxiMemoryConfig, Library, build_once, f2_spec};
-use serde::Serialize;
 
 use crate::dma::{Engine, Shared, both_ways};
 
@@ -139,9 +139,8 @@ fn busy_reads(bench: &mut F2Bench) {
     let (piece, count) = (1_u64 << 14, 48_u64);
     let base = crate::dma::HOST;
     bench.host.0.borrow_mut().map(base..base + crate::dma::CARD_BYTES);
-    let mut queues = [(0, OP_TO_CARD), (1, OP_TO_HOST)].map(|(index, op)| {
-        (bench.queue(index, 256, (1 << 31) + (u64::from(index) << 20), 0), op)
-    });
+    let mut queues = [(0, OP_TO_CARD), (1, OP_TO_HOST)]
+        .map(|(index, op)| (bench.queue(index, 256, (1 << 31) + (u64::from(index) << 20), 0), op));
     for (queue, op) in &mut queues {
         for n in 0..count {
             let at = n % 16 * piece + if *op == OP_TO_HOST { 16 * piece } else { 0 };

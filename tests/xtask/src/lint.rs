@@ -263,7 +263,11 @@ fn warnings(
 ) -> Result<()> {
     let mut c = Command::new(binary);
     c.current_dir(root()).args(["--lint-only", "-Wall", "-Wno-fatal", "--top-module", top]);
-    c.args(["+incdir+shell-rtl/rtl/pkg", "+incdir+shell-rtl/shell/sim", "+incdir+shell-rtl/shell/f2_model"]);
+    c.args([
+        "+incdir+shell-rtl/rtl/pkg",
+        "+incdir+shell-rtl/shell/sim",
+        "+incdir+shell-rtl/shell/f2_model",
+    ]);
     c.envs(tools::verilator_root(binary).map(|lib| ("VERILATOR_ROOT", lib)));
     let out = output(sources(&mut c))?;
     let findings = out.stderr.lines().filter(|l| l.starts_with('%')).count();
