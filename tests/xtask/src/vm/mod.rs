@@ -39,6 +39,9 @@ pub struct Args {
     /// Only the guest with systemd, which runs the agent's unit
     #[arg(long, conflicts_with = "all")]
     unit: bool,
+    /// Only the guest whose card is in the model of AWS F2's shell
+    #[arg(long, conflicts_with_all = ["all", "unit"])]
+    f2: bool,
 }
 
 /// Purpose of a guest.
@@ -50,18 +53,22 @@ pub enum Purpose {
     Iommufd,
     /// The same without an IOMMU: nothing protects other memory from the card.
     NoIommu,
+    /// As [`Purpose::Type1`], with the card in the model of AWS F2's shell.
+    AwsF2,
     /// The agent's unit under systemd.
     Unit,
 }
 
 impl Purpose {
     /// All of them, starting with the unmodified kernel.
-    pub const ALL: [Self; 4] = [Self::Type1, Self::Iommufd, Self::NoIommu, Self::Unit];
+    pub const ALL: [Self; 5] =
+        [Self::Type1, Self::Iommufd, Self::NoIommu, Self::AwsF2, Self::Unit];
 
     /// Its name as a step of a test run.
     pub fn title(self) -> String {
         match self {
             Self::Unit => "the agent's unit under systemd in a virtual machine".to_owned(),
+            Self::AwsF2 => "the card in AWS F2's shell in a virtual machine".to_owned(),
             _ => format!("the card in a virtual machine, by /dev/vfio with {}", self.iommu()),
         }
     }
@@ -69,7 +76,7 @@ impl Purpose {
     /// The interface that the guest's programs request, as in a URI.
     fn iommu(self) -> &'static str {
         match self {
-            Self::Type1 | Self::Unit => "type1",
+            Self::Type1 | Self::AwsF2 | Self::Unit => "type1",
             Self::Iommufd => "iommufd",
             Self::NoIommu => "none",
         }
@@ -115,6 +122,7 @@ pub fn run(args: &Args) -> Result<()> {
     let purposes = match (args.all, args.unit) {
         (true, _) => &Purpose::ALL[..],
         (_, true) => &[Purpose::Unit],
+        _ if args.f2 => &[Purpose::AwsF2],
         _ => &[Purpose::Type1],
     };
     for purpose in purposes {
@@ -164,7 +172,7 @@ fn setup(purpose: Purpose) -> Result<Setup> {
     let guest = packages::guest()?;
     let own = match purpose {
         Purpose::Iommufd | Purpose::NoIommu => Some(kernel::ensure()?),
-        Purpose::Type1 | Purpose::Unit => None,
+        Purpose::Type1 | Purpose::AwsF2 | Purpose::Unit => None,
     };
     let system = if purpose == Purpose::Unit { Some(packages::systemd()?) } else { None };
     Ok(Setup { guest, purpose, own, system })
@@ -267,11 +275,13 @@ impl Drop for Running {
 }
 
 /// Starts the card's server; its socket exists when this returns.
-fn serve(shef: &Path, device: &str, socket: &Path) -> Result<Running> {
+fn serve(shef: &Path, purpose: Purpose, socket: &Path) -> Result<Running> {
+    let (device, _) = purpose.card_and_memory();
     let _ = fs::remove_file(socket);
     let log = folder().join("card.log");
     let mut command = Command::new(shef);
     command.args(["sim", "serve", "--device", device, "--socket"]).arg(socket);
+    command.args((purpose == Purpose::AwsF2).then_some(["--shell", "f2"]).into_iter().flatten());
     command.env("SHEF_VERILATOR", tools::verilator()?).env("SHEF_IBEX", tools::ibex()?);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(fs::File::create(&log)?.into_file());
     let mut running = Running(command.spawn().context("cannot start shef sim serve")?);
@@ -299,7 +309,7 @@ fn boot(setup: &Setup, show: bool) -> Result<Report> {
     // The length of a socket's path is limited.
     let sockets = tempfile::tempdir()?;
     let socket = sockets.path().join("card");
-    let card = serve(&programs[0], setup.purpose.card_and_memory().0, &socket)?;
+    let card = serve(&programs[0], setup.purpose, &socket)?;
     let begin = Instant::now();
     let result = qemu(setup, &initrd, &socket, show);
     let (state, identity) = (ask_card(&socket, "state"), ask_card(&socket, "identity"));
