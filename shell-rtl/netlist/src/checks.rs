@@ -68,7 +68,7 @@ pub(crate) fn outputs(design: &Design<'_>) -> Check {
             .filter(|bit| {
                 let origin = netlist.origin(*bit);
                 origin >= FIRST && netlist.driver(origin) == Driver::Nothing
-                    || origin >= UNKNOWN && origin < FIRST
+                    || (UNKNOWN..FIRST).contains(&origin)
             })
             .collect();
         if !open.is_empty() {

@@ -96,8 +96,8 @@ shef_proto::coded! {
         "SHEF-NET-116": "the custom logic is too large",
             "See `shef shield estimate` for the size of a Shield; S-boxes in block RAM ([synthesis] sbox = \"ram\") save a third.",
         "SHEF-NET-117": "a file or folder that AWS's build does not take as it is",
-            "encrypt.tcl takes the files of one flat folder and leaves .svh plain; it copies no memory files. The top module has the \
-             folder's name.",
+            "encrypt.tcl takes the files of one flat folder and leaves .svh plain; it copies no memory files, and a source reads and runs \
+             nothing outside of the design. The top module has the folder's name.",
     }
 }
 

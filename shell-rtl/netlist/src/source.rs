@@ -17,6 +17,8 @@ const IMAGE: &str = include_str!("shef_image.sv");
 /// Folders of the processor's sources.
 const PROCESSOR: [&str; 3] =
     ["rtl", "vendor/lowrisc_ip/ip/prim/rtl", "vendor/lowrisc_ip/dv/sv/dv_utils"];
+/// Beginnings of the names of the processor's files.
+const OTHERS: [&str; 3] = ["ibex_", "prim_", "dv_"];
 /// Contents of memories, which AWS's build does not copy.
 const CONTENTS: [&str; 5] = ["mem", "hex", "coe", "mif", "dat"];
 
@@ -143,7 +145,7 @@ pub(crate) fn check(logic: &CustomLogic, design: &Design<'_>) -> Result<Check> {
     let flat = flat.unwrap_or(folder.clone());
     let all = files(&flat)?;
     for path in &all {
-        let own = !["ibex_", "prim_"].iter().any(|name| shef_project::stem(path).starts_with(name));
+        let own = !OTHERS.iter().any(|name| shef_project::stem(path).starts_with(name));
         let source = ["sv", "v", "svh", "vh"].iter().any(|extension| is(path, extension));
         if own
             && source

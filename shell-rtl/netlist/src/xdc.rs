@@ -447,7 +447,7 @@ impl<'n> Reader<'_, 'n> {
                 let word = Word { text: format!("{before}{text}{}", &rest[end..]), ..*word };
                 self.value(&Word { braced: !word.text.contains('$'), ..word })
             }
-            objects => Ok(objects),
+            objects @ Value::Objects(_) => Ok(objects),
         }
     }
 
