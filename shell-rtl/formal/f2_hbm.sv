@@ -1,7 +1,8 @@
-// shef_f2_hbm with 2 ids of the HBM and up to 3 bursts for each, for an HBM that keeps the order within an id and answers what
-// it was asked: no beat is lost, duplicated or reordered, strobes and parity are exact, and requests
-// are unchanged but for their id. Bursts of one id of the core have one id of the HBM while they are
-// in flight, those of different ids have different ones, and each answer has its id back.
+// shef_f2_hbm with 2 ids of the HBM and up to 3 bursts for each, for an HBM that keeps the order
+// within an id and answers what it was asked: no beat is lost, duplicated or reordered, strobes
+// and parity are exact, and requests are unchanged but for their id. Bursts of one id of the core
+// have one id of the HBM while they are in flight, those of different ids have different ones, and
+// each answer has its id back.
 `default_nettype none
 module f2_hbm
   import shef_pkg::*;
@@ -189,8 +190,8 @@ module f2_hbm
       if (wide_w == '0) assert (writes == '0);
     end
     cover (init && rst_ni && reads == 2'd2 && asked_r[1] == 2'd2 && wide_r[1] && asked_r[0] != '0);
-    cover (init && rst_ni && core.r_valid && core.r.id == wide && wide == 8'd77 && r_id_i == narrow &&
-        core.r.resp == AXI_SLVERR);
+    cover (init && rst_ni && core.r_valid && core.r.id == wide && wide == 8'd77 &&
+        r_id_i == narrow && core.r.resp == AXI_SLVERR);
     cover (init && rst_ni && core_req_i.aw_valid && !core.aw_ready && !aw_valid);
     cover (init && rst_ni && half == 2'b11);
   end

@@ -4,8 +4,8 @@
 // core_*: AXI4 slave for whole beats, at most 8 of them. hbm_*: AXI3 master: two beats for each, 5
 // for AxSIZE and INCR for AxBURST; no WID. Read beats of different ids may alternate.
 // hbm_w_parity_o is the parity of each byte (even with it). Addresses are those of the HBM: bits
-// above 33 are not used. A request takes a cycle, and waits for an id (shef_f2_ids); data take none.
-// 32 bytes a cycle each way. Everything is on the clock of the HBM port.
+// above 33 are not used. A request takes a cycle, and waits for an id (shef_f2_ids); data take
+// none. 32 bytes a cycle each way. Everything is on the clock of the HBM port.
 `default_nettype none
 module shef_f2_hbm
   import shef_pkg::*;
