@@ -1,9 +1,10 @@
-// shef_f2_pcis_writes, 2 writes of up to 4 beats and room for 8 beats, for a core that does anything:
-// each write is answered once, in order, with its id, after its data, and no other answer is given;
-// the answer is offered within Cycles cycles of aw_valid_i, not counting those in which the shell
-// does not take an answer or has no data. A forwarded write reaches the core whole, and never more
-// beats than there is room for. A response of the core answers only the write that it belongs to,
-// and every other answer is SLVERR. Nothing waits for the core without a link.
+// shef_f2_pcis_writes, 2 writes of up to 4 beats and room for 8 beats, for a core that does
+// anything: each write is answered once, in order, with its id, after its data, and no other
+// answer is given; the answer is offered within Cycles cycles of aw_valid_i, not counting those in
+// which the shell does not take an answer or has no data. A forwarded write reaches the core
+// whole, and never more beats than there is room for. A response of the core answers only the
+// write that it belongs to, and every other answer is SLVERR. Nothing waits for the core without a
+// link.
 `default_nettype none
 module f2_pcis_writes
   import shef_pkg::*;
@@ -181,7 +182,8 @@ module f2_pcis_writes
       // supporting invariants
       assert (many_data <= 2'd2 && many_answers <= 2'd2 && 2'(ended - heads) == many_answers &&
           2'(asked - heads) <= 2'd2 && dut.open_q == 2'(asked - heads) &&
-          3'(many_data) + 3'(many_answers) == {1'b0, dut.open_q} && dut.u_data.count_q == many_data);
+          3'(many_data) + 3'(many_answers) == {1'b0, dut.open_q} &&
+          dut.u_data.count_q == many_data);
       assert (1'(dut.u_data.wp_q - dut.u_data.rp_q) == many_data[0] &&
           1'(dut.u_answers.wp_q - dut.u_answers.rp_q) == many_answers[0]);
       assert (heads == answered + 2'(b_valid));

@@ -1,8 +1,8 @@
-// shef_h2c_reads, 2 reads of up to 4 beats, in front of any reader that gives beats in order (proof
-// dma_reader): each read is answered once, in order, with its id and beats, and no other answer is
-// given. Its bursts have at most 8 beats, do not cross 512 bytes and stay below CardBytes; together
-// they are the read, beat for beat, and each beat answers its place unchanged. Other reads are
-// answered with zeros, and so are all while they are cut, at once.
+// shef_h2c_reads, 2 reads of up to 4 beats, in front of any reader that gives beats in order
+// (proof dma_reader): each read is answered once, in order, with its id and beats, and no other
+// answer is given. Its bursts have at most 8 beats, do not cross 512 bytes and stay below
+// CardBytes; together they are the read, beat for beat, and each beat answers its place unchanged.
+// Other reads are answered with zeros, and so are all while they are cut, at once.
 `default_nettype none
 
 // The reader: any beats, in order, for what was requested.
@@ -163,7 +163,8 @@ module h2c_reads
       is_mine[i] = entry[i][1:0] == H2C_MEMORY && 2'(i) >= dut.stale_q && 2'(i) < many;
       mine[i] = is_mine[i] ? rest[i] : 4'd0;
       whole[i] = dut.u_whole.mem_q[1'(dut.u_whole.rp_q + 1'(i))];
-      parts[i] = 2'(i) < many_whole ? whole[i][3:0] + 4'd1 - (i == 0 ? dut.done_q[3:0] : 4'd0) : 4'd0;
+      parts[i] = 2'(i) < many_whole ? whole[i][3:0] + 4'd1 -
+          (i == 0 ? dut.done_q[3:0] : 4'd0) : 4'd0;
     end
   end
   wire [17:0] at_entry = entry[at_place[0]];
@@ -184,7 +185,8 @@ module h2c_reads
           {4'd0, req_line[2:0]} + req_beats <= 7'd8 && {req_line, 6'd0} < CARD && !cut_i);
       if (request && at_mine && at_begun && at_done < at_beats)
         assert (req_line[57:6] == at_ax.addr[63:12] &&
-            req_line[5:0] == at_ax.addr[11:6] + 6'(at_done) && at_done + req_beats[3:0] <= at_beats);
+            req_line[5:0] == at_ax.addr[11:6] + 6'(at_done) &&
+            at_done + req_beats[3:0] <= at_beats);
       // each beat in its place, unchanged
       if (dut.load && !dut.fill && at_inside && at_place == '0)
         assert (at_mine && given == at_first + dut.at_q[3:0] && dut.beat_valid && dut.beat_ready);
@@ -221,7 +223,8 @@ module h2c_reads
       if (!was_cut) assert (accepted == given + mine[0] + mine[1]);
       for (int i = 0; i < 2; i++)
         if (2'(i) < many_whole)
-          assert (whole[i][5:0] <= 6'd3 && {1'b0, whole[i][11:6]} + {1'b0, whole[i][5:0]} <= 7'd63 &&
+          assert (whole[i][5:0] <= 6'd3 &&
+              {1'b0, whole[i][11:6]} + {1'b0, whole[i][5:0]} <= 7'd63 &&
               {whole[i][63:6], 6'd0} < CARD);
       // bursts are those of the last reads
       if (many_whole == 2'd1)

@@ -1,10 +1,10 @@
-// shef_h2c_writes, 2 writes of up to 4 beats, two bursts that wait to be sent: each write is answered
-// once, in order, with its id, after its data, and no other answer is given; with OKAY only if it is
-// outside of card memory, or memory has acknowledged all its bursts with OKAY. Bursts have at most 8
-// beats, do not cross 512 bytes, stay below CardBytes, and together are the write, beat for beat: a
-// burst is complete when it is sent, W follows AW, and WLAST is on its last beat. Nothing of a write
-// that is cut is sent, but for complete bursts; it is answered at once after its data.
-// The FIFO of the beats is one that gives them in order (proof bram_fifo).
+// shef_h2c_writes, 2 writes of up to 4 beats, two bursts that wait to be sent: each write is
+// answered once, in order, with its id, after its data, and no other answer is given; with OKAY
+// only if it is outside of card memory, or memory has acknowledged all its bursts with OKAY.
+// Bursts have at most 8 beats, do not cross 512 bytes, stay below CardBytes, and together are the
+// write, beat for beat: a burst is complete when it is sent, W follows AW, and WLAST is on its
+// last beat. Nothing of a write that is cut is sent, but for complete bursts; it is answered at
+// once after its data. The FIFO of the beats is one that gives them in order (proof bram_fifo).
 `default_nettype none
 
 // Counts its words; the one under test comes out as it went in.
@@ -282,7 +282,8 @@ module h2c_writes
         at_bursts == 2'd2 && b.resp == AXI_OKAY);
     cover (init && rst_ni && cut_i && owed && !hold_i && dut.at_stale_q == 2'd1);
     cover (init && rst_ni && mem_w_valid && mem_w.last && mem_w.strb[4:0] == 5'd21 && mem_aw_valid);
-    cover (init && rst_ni && b_valid && b.resp == AXI_SLVERR && at_error && at_open && answered == at);
+    cover (init && rst_ni && b_valid && b.resp == AXI_SLVERR && at_error && at_open &&
+        answered == at);
   end
 endmodule
 `default_nettype wire

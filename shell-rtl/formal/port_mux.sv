@@ -104,7 +104,6 @@ module port_mux
         assert ((set_rsp[0].r_valid && set_req_i[0].r_ready) ||
             (set_rsp[1].r_valid && set_req_i[1].r_ready));
     end
-    cover (init && rst_ni && owed[0] == 4'd2 && owed[1] == 4'd2 && w_fire[1] && mem_req.w.last);
   end
 
   if (First < 2) begin : g_first
@@ -143,6 +142,9 @@ module port_mux
       cover (init && rst_ni && ahead == 5'd14 && set_req_i[0].ar_valid && mem_req.ar_valid);
       cover (init && rst_ni && aw_held && set_req_i[1].aw_valid);
     end
+  end else begin : g_alike
+    always_comb
+      cover (init && rst_ni && owed[0] == 4'd2 && owed[1] == 4'd2 && w_fire[1] && mem_req.w.last);
   end
 
   always_comb begin

@@ -1,7 +1,7 @@
 // shef_turn, three requesters: the choice is a requester, stays until it is done, and no requester
 // waits for more than one turn of each of the others. Also with a requester that goes first: it
-// waits for no more than the turn in progress, and of the turns of the others each waits for at most
-// one.
+// waits for no more than the turn in progress, and of the turns of the others each waits for at
+// most one.
 `default_nettype none
 module turn (
     input wire       clk_i,
