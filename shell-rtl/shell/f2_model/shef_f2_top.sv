@@ -4,7 +4,7 @@
 // core_clk, core_locked: output of the MMCM. ddr_ready, mem0_*: the memory controller, on core_clk.
 // noise_*: raw bits, on the kernel's clock, whose edges are edges of core_clk (kernel_tick).
 // uds_i and so on: the identity of the image. obs_*, seen_*, chk_*: as in shef_system_top.
-// obs_memory_rst_n: reset of the memory controller.
+// obs_memory_rst_n: reset of the memory controller. obs_wiped: the core acknowledges a wipe.
 // mbox_*, krn_*, cfg_*, native_*: in the build with the native kernel (f2_native), the mailbox, the
 // Shield's kernel port and the configuration port; otherwise unused.
 `include "shef_ports.svh"
@@ -50,6 +50,7 @@ module shef_f2_top
     // observed
     output logic        obs_rst_n,
     output logic        obs_memory_rst_n,
+    output logic        obs_wiped,
     output logic        obs_held,
     `SHEF_OBS_PORTS([N_ACC]),
     `SHEF_SEEN_PORTS([N_ACC]),
@@ -185,6 +186,7 @@ module shef_f2_top
   assign kernel_tick = u_cl.kernel_tick;
   assign obs_rst_n = u_cl.core_rst_q;
   assign obs_memory_rst_n = u_cl.memory_rst_q;
+  assign obs_wiped = u_cl.core_wipe_ack && u_cl.core_rst_q;
   assign obs_held = !u_cl.u_system.design_rst_n;
   for (genvar p = 0; p < int'(N_ACC); p++) begin : g_obs
     `SHEF_OBS([p], u_cl.u_system.u_design.u_core.acc_req[p],

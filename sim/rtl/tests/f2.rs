@@ -1,6 +1,6 @@
 //! The model of AWS F2's shell, with a small CL that obeys every rule or breaks one.
 
-use shef_rtl::f2::{Fault, RULES, exercise, faults, small_cl};
+use shef_rtl::f2::{Fault, RULES, RuleText, exercise, faults, small_cl};
 use shef_rtl::{Library, build};
 use std::collections::BTreeSet;
 
@@ -44,4 +44,19 @@ fn each_fault_breaks_its_rule_and_no_other() {
         }
     }
     assert!(bad.is_empty(), "{}", bad.join("\n"));
+}
+
+/// The page lists every rule, and no other.
+#[test]
+fn the_page_lists_the_rules() {
+    let page = include_str!("../../../docs/reference/f2-shell-model.md");
+    let listed: Vec<&str> = page
+        .lines()
+        .skip_while(|line| *line != "## Rules")
+        .filter(|line| line.starts_with("| `"))
+        .collect();
+    let row =
+        |r: &RuleText| format!("| `{}` | {} | {} | {} |", r.name, r.text, r.consequence, r.source);
+    let rules: Vec<String> = RULES.iter().map(row).collect();
+    assert_eq!(listed, rules);
 }

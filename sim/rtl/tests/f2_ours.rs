@@ -1,18 +1,15 @@
-//! The custom logic for AWS F2 (`cl_shef`, with the native kernel) under random accesses of the host,
-//! with resets, a lost clock and power states in between: it breaks no rule of the shell, and its memory
-//! and registers answer as they should.
+//! The custom logic for AWS F2 (`cl_shef`, with the native kernel) under random accesses of the
+//! host, with resets, a lost clock and power states in between: it breaks no rule of the shell, and
+//! its memory and registers answer as they should.
 
 use shef_regs::f2;
 use shef_rtl::agent::Rng;
-use shef_rtl::f2::{CoreClock, F2Config, F2Shell, TestHost};
+use shef_rtl::f2::{CORE_KHZ, CoreClock, F2Config, MEDIUM, NativeF2, TestHost};
 use shef_rtl::{AxiMemoryConfig, CoreSim, Library, build_once, counted, f2_spec, module_spec};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-const IDS: [u32; 2] = [0xf010_1d0f, 0x1d51_fedc];
-/// The boot medium in BAR 0.
-const MEDIUM: u32 = 0x100_0000;
 /// Bytes of card memory in BAR 4.
 const CARD: u64 = 1 << 36;
 
@@ -25,7 +22,7 @@ fn library() -> &'static Library {
 }
 
 struct Card {
-    shell: F2Shell<TestHost>,
+    f2: NativeF2<TestHost>,
     rng: Rng,
     /// What was written to card memory, by line of 64 bytes.
     lines: BTreeMap<u64, [u8; 64]>,
@@ -36,91 +33,42 @@ impl Card {
         let config = F2Config {
             // Stalls of microseconds, as those of a seed, would make accesses late.
             memory: AxiMemoryConfig::bench(20, 12),
-            core: CoreClock { seed, ..CoreClock::khz(66_667) },
-            inputs: vec![("native_ready".to_owned(), vec![1])],
+            core: CoreClock { seed, ..CoreClock::khz(CORE_KHZ) },
             ..F2Config::seeded(seed)
         };
-        let shell = F2Shell::new(library(), config, IDS, TestHost::default()).expect("a slot");
-        Self { shell, rng: Rng::new(seed), lines: BTreeMap::new() }
+        let f2 = NativeF2::new(library(), config, TestHost::default()).expect("a slot");
+        Self { f2, rng: Rng::new(seed), lines: BTreeMap::new() }
     }
 
-    fn page(&mut self, register: u32) -> u32 {
-        self.shell.ocl_read(f2::BASE + register)
-    }
-
-    fn command(&mut self, command: u32) {
-        self.shell.ocl_write(f2::BASE + f2::CONTROL, command);
-    }
-
-    fn wait(&mut self, what: &str, done: impl Fn(u32) -> bool) {
-        for _ in 0..4_000 {
-            if done(self.page(f2::STATUS)) {
-                return;
-            }
-            self.shell.step(100);
-        }
-        panic!("{what}: status {:#x}, {:?}", self.page(f2::STATUS), self.shell.violations());
-    }
-
-    /// The core is wiped and held, and the medium open.
-    fn wait_open(&mut self) {
-        self.wait("the wipe does not end", |status| {
-            f2::STATUS_LOCKED.get(status) == 1 && f2::STATUS_FROZEN.get(status) == 0
-        });
-    }
-
-    /// Loads some words of the medium, and starts the core.
+    /// Loads some words of the medium, and starts core and design.
     fn start(&mut self) {
-        self.wait_open();
-        let words = self.page(f2::MEDIUM_WORDS);
+        self.f2.wait_open().expect("a wiped core");
+        let words = self.f2.page(f2::MEDIUM_WORDS);
         let at = [0, 1, words / 2, words - 1].map(|n| MEDIUM + 4 * n);
         for at in at {
-            self.shell.ocl_write(at, !at);
+            self.f2.shell.ocl_write(at, !at);
         }
         for at in at {
-            assert_eq!(self.shell.ocl_read(at), !at);
+            assert_eq!(self.f2.shell.ocl_read(at), !at);
         }
-        self.command(f2::CONTROL_COMMAND_START);
-        self.wait("the core does not start", |status| f2::STATUS_RUNNING.get(status) == 1);
-        self.shell.ocl_write(at[0], 1);
-        assert_eq!(self.shell.ocl_read(at[0]), 0, "a frozen medium");
-        self.shell.set_bus_master(true);
-        self.mount();
-    }
-
-    /// The design becomes active, as when the kernel has loaded its image.
-    fn mount(&mut self) {
-        let mut set = |port: &str, level: u64| {
-            self.shell.core().sim().poke(port, level);
-            self.shell.step(8);
-        };
-        set("cfg_begin", 1);
-        set("cfg_begin", 0);
-        self.until("cfg_busy", 1);
-        self.shell.core().sim().poke("cfg_last", 1);
-        self.shell.core().sim().poke("cfg_valid", 1);
-        self.until("cfg_active", 1);
-        self.shell.core().sim().poke("cfg_valid", 0);
-        self.until("obs_held", 0);
-    }
-
-    fn until(&mut self, port: &str, level: u64) {
-        let came = self.shell.run_until(100_000, 8, |s| s.core().sim().peek(port) == level);
-        assert!(came, "{port} is not {level}");
+        self.f2.start().expect("a core that runs");
+        self.f2.shell.ocl_write(at[0], 1);
+        assert_eq!(self.f2.shell.ocl_read(at[0]), 0, "a frozen medium");
+        self.f2.mount().expect("an active design");
     }
 
     /// Registers of all kinds, and the places between them.
     fn registers(&mut self) {
-        assert_eq!(self.page(f2::ID).to_le_bytes(), *b"HSF2");
+        assert_eq!(self.f2.page(f2::ID).to_le_bytes(), *b"HSF2");
         for at in [0x1_0800, 0x2_0000, 0xff_fffc, 0x200_0000, 0x3ff_fffc] {
-            self.shell.ocl_write(at, 0x5a5a);
-            assert_eq!(self.shell.ocl_read(at), 0, "nothing at {at:#x}");
+            self.f2.shell.ocl_write(at, 0x5a5a);
+            assert_eq!(self.f2.shell.ocl_read(at), 0, "nothing at {at:#x}");
         }
         for _ in 0..8 {
             let at = self.rng.below(0x3000) as u32 * 4;
-            self.shell.ocl_read(at);
-            assert_ne!(self.shell.sda_read(at), 0x9048_1d0f);
-            self.shell.sda_write(at, 1);
+            self.f2.shell.ocl_read(at);
+            assert_ne!(self.f2.shell.sda_read(at), 0x9048_1d0f);
+            self.f2.shell.sda_write(at, 1);
         }
     }
 
@@ -131,19 +79,19 @@ impl Card {
             let skew = self.rng.below(3000);
             let mut bytes = vec![0; 1 + self.rng.below(1000) as usize];
             self.rng.fill(&mut bytes);
-            self.shell.bar4_write(base + skew, &bytes);
+            self.f2.shell.bar4_write(base + skew, &bytes);
             for (at, byte) in (base + skew..).zip(&bytes) {
                 self.lines.entry(at / 64).or_insert([0; 64])[at as usize % 64] = *byte;
             }
             let mut read = vec![0; bytes.len()];
-            self.shell.bar4_read(base + skew, &mut read);
+            self.f2.shell.bar4_read(base + skew, &mut read);
             let same = read == bytes;
-            assert!(same, "{base:#x} + {skew}: {:?}", self.shell.metrics());
+            assert!(same, "{base:#x} + {skew}: {:?}", self.f2.shell.metrics());
         }
         let mut beyond = [1; 200];
         let at = CARD + self.rng.below(CARD - 200);
-        self.shell.bar4_write(at, &beyond);
-        self.shell.bar4_read(at, &mut beyond);
+        self.f2.shell.bar4_write(at, &beyond);
+        self.f2.shell.bar4_read(at, &mut beyond);
         assert_eq!(beyond, [0; 200], "beyond card memory");
     }
 
@@ -153,10 +101,10 @@ impl Card {
         let most = lines.len().min(64);
         let lines = &lines[lines.len() - most..];
         for (line, _) in lines {
-            self.shell.bar4_begin_read(64 * line, 64);
+            self.f2.shell.bar4_begin_read(64 * line, 64);
         }
         let mut read = Vec::new();
-        self.shell.run_until(20_000, 1, |shell| {
+        self.f2.shell.run_until(20_000, 1, |shell| {
             read.extend(shell.bar4_take(false));
             read.len() == most
         });
@@ -170,22 +118,22 @@ impl Card {
     fn in_flight(&mut self) {
         let bytes = vec![7; 512];
         for k in 0..8 {
-            self.shell.bar4_begin_write(4096 * k, &bytes);
-            self.shell.bar4_begin_read(4096 * k, 512);
+            self.f2.shell.bar4_begin_write(4096 * k, &bytes);
+            self.f2.shell.bar4_begin_read(4096 * k, 512);
         }
         let n = self.rng.below(300);
-        self.shell.step(n);
+        self.f2.shell.step(n);
     }
 
     fn settle(&mut self) {
-        self.shell.run_until(10_000, 1, |shell| {
+        self.f2.shell.run_until(10_000, 1, |shell| {
             for write in [false, true] {
                 while shell.bar4_take(write).is_some() {}
             }
             !shell.bar4_busy()
         });
         for write in [false, true] {
-            while self.shell.bar4_take(write).is_some() {}
+            while self.f2.shell.bar4_take(write).is_some() {}
         }
     }
 }
@@ -198,31 +146,32 @@ fn holds(seed: u64) {
         card.memory();
         card.many_reads();
         let late = [f2::OCL_LATE, f2::PCIS_READS_LATE, f2::PCIS_WRITES_LATE];
-        let late = late.map(|register| card.page(register));
+        let late = late.map(|register| card.f2.page(register));
         assert_eq!(late, [0; 3], "no watchdog has bitten");
         card.in_flight();
         match round % 5 {
             0 => {
-                let ns = card.shell.flr();
+                let ns = card.f2.shell.flr();
                 assert!(ns < 2_000_000, "{ns} ns");
             }
-            1 => card.shell.reset(1_000),
+            1 => card.f2.shell.reset(1_000),
             2 => {
-                card.shell.run_core_clock(false);
+                card.f2.shell.run_core_clock(false);
                 card.settle();
                 card.registers();
-                card.shell.run_core_clock(true);
+                card.f2.shell.run_core_clock(true);
             }
-            3 => card.command(f2::CONTROL_COMMAND_RESET),
-            _ => card.shell.power_down(10_000_000),
+            3 => card.f2.command(f2::CONTROL_COMMAND_RESET),
+            _ => card.f2.shell.power_down(10_000_000),
         }
         card.settle();
-        let text: Vec<String> = card.shell.violations().iter().map(ToString::to_string).collect();
+        let text: Vec<String> =
+            card.f2.shell.violations().iter().map(ToString::to_string).collect();
         assert!(text.is_empty(), "seed {seed}, round {round}: {text:#?}");
-        assert_eq!(card.shell.core().violation(), None);
+        assert_eq!(card.f2.shell.core().violation(), None);
     }
     // The shell's limit is 8 us.
-    let worst = card.shell.metrics().pcis_worst_ns;
+    let worst = card.f2.shell.metrics().pcis_worst_ns;
     assert!(worst.iter().all(|ns| *ns < 6_000), "{worst:?}");
 }
 
@@ -245,9 +194,9 @@ fn cost_of_a_cycle() {
     println!("plain shell: {} ns a cycle of the core", per(start, CYCLES));
     let mut card = Card::new(1);
     card.start();
-    let (start, begin) = (Instant::now(), card.shell.core_cycles());
-    while card.shell.core_cycles() - begin < CYCLES {
-        card.shell.edge();
+    let (start, begin) = (Instant::now(), card.f2.shell.core_cycles());
+    while card.f2.shell.core_cycles() - begin < CYCLES {
+        card.f2.shell.edge();
     }
     println!("F2, at 66.7 MHz: {} ns a cycle of the core", per(start, CYCLES));
 }

@@ -39,8 +39,8 @@ fn mend(shell: &mut Shell) {
     shell.core().sim().poke("fault", 0);
 }
 
-/// Copies `count` bursts of `beats` beats from page 0 to page 1 of the host; whether the job ended, with
-/// success.
+/// Copies `count` bursts of `beats` beats from page 0 to page 1 of the host; whether the job ended,
+/// with success.
 fn copy(shell: &mut Shell, count: u32, beats: u32) -> Option<bool> {
     start(shell, count, beats);
     let mut status = 0;

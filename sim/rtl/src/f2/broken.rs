@@ -1,9 +1,10 @@
 //! A small CL that breaks a rule on request, and what shows for each rule that the model sees it
 //! broken.
 
+use super::config::F2Config;
 use super::irq::Msix;
 use super::rules::{RULES, Rule, Violation};
-use super::shell::{F2Config, F2Shell};
+use super::shell::F2Shell;
 use crate::agent::Rng;
 use crate::memory::SparseMemory;
 use crate::{DesignSpec, HostBus, HostFault, Library, Result};

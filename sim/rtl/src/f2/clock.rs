@@ -15,8 +15,8 @@ const DRIFT_EDGES: u32 = 512;
 pub struct CoreClock {
     /// Period in picoseconds.
     pub period_ps: u64,
-    /// Most deviation of the period, in millionths: three quarters of it by the seed, and one quarter
-    /// that changes from time to time.
+    /// Most deviation of the period, in millionths: three quarters of it by the seed, and one
+    /// quarter that changes from time to time.
     pub ppm: u32,
     /// Seed of phase and drift.
     pub seed: u64,

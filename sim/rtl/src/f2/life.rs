@@ -44,6 +44,12 @@ pub(crate) struct Life {
     stat: [Port; 2],
     /// Whether the design is held in reset, as the simulation shows it.
     held: Option<Port>,
+    /// Whether the core acknowledges a wipe, whether it is out of reset, and whether it has a
+    /// clock, if the simulation shows it.
+    wipe: Option<[Port; 3]>,
+    /// Since the last request of a wipe: it was acknowledged; the core was always in reset.
+    acked: bool,
+    idle: bool,
     pub flr: Flr,
     /// `rst_main_n` is low until this cycle.
     pub reset_until: Option<u64>,
@@ -71,6 +77,13 @@ impl Life {
             ids: [sim.port_of("cl_sh_id0", 32)?, sim.port_of("cl_sh_id1", 32)?],
             stat: [one("sh_cl_ddr_stat_rd")?, one("cl_sh_ddr_stat_ack")?],
             held: sim.find("obs_held"),
+            wipe: sim
+                .find("obs_wiped")
+                .zip(sim.find("obs_rst_n"))
+                .zip(sim.find("core_locked"))
+                .map(|((wiped, rst_n), locked)| [wiped, rst_n, locked]),
+            acked: false,
+            idle: false,
             flr: Flr::Idle,
             reset_until: None,
             reset_since: 0,
@@ -95,6 +108,7 @@ impl Life {
     pub fn assert_flr(&mut self, sim: &mut Sim, now: u64) {
         sim.set(self.flr_assert, 1);
         self.flr = Flr::Asserted(now);
+        (self.acked, self.idle) = (false, true);
     }
 
     /// Power state; 3 announces that the clocks may stop.
@@ -103,6 +117,7 @@ impl Life {
             sim.set(port, u64::from(state));
         }
         self.power_since = (state == 3).then_some(now);
+        (self.acked, self.idle) = (false, true);
     }
 
     /// Whether the CL was wiped, or did not have to be, since power state 3.
@@ -132,8 +147,12 @@ impl Life {
         same
     }
 
-    fn is_held(&self, sim: &Sim) -> bool {
-        self.held.is_none_or(|p| sim.get(p) != 0)
+    /// Whether the wipe that was requested has ended. Without a clock there is none.
+    fn is_wiped(&self, sim: &Sim) -> bool {
+        let held = self.held.is_none_or(|p| sim.get(p) != 0);
+        held && self
+            .wipe
+            .is_none_or(|[_, _, locked]| self.acked || self.idle || sim.get(locked) == 0)
     }
 
     /// Before the edge of cycle `to.cycle`.
@@ -141,13 +160,17 @@ impl Life {
         let now = to.cycle;
         to.low = self.reset_until.is_some();
         to.reset = to.low && now > self.reset_since + GRACE;
+        if let Some([wiped, rst_n, _]) = self.wipe {
+            self.acked |= sim.get(wiped) != 0;
+            self.idle &= sim.get(rst_n) == 0;
+        }
         let done = sim.get(self.flr_done) != 0;
         let rises = done && !self.done_was;
         self.done_was = done;
         let signal = "cl_sh_flr_done";
         match self.flr {
             Flr::Asserted(since) if rises || (done && now > since + GRACE) => {
-                if !self.is_held(sim) {
+                if !self.is_wiped(sim) {
                     to.broken(Rule::FlrEarly, signal, "1 before the wipe ended");
                 }
                 self.flr_cycles = now - since;
@@ -183,7 +206,7 @@ impl Life {
             self.stat_since = None;
         }
         if let Some(since) = self.power_since {
-            if now > since + GRACE && self.held.is_some() && self.is_held(sim) {
+            if now > since + GRACE && self.held.is_some() && self.is_wiped(sim) {
                 self.power_since = None;
             } else if now - since > self.limit {
                 to.broken(Rule::PowerLate, "sh_cl_pwr_state", "the CL is not wiped");

@@ -1,8 +1,9 @@
 //! `cl_shef` in the shell, with the native kernel: what the host and the kernel do to make a design
 //! run.
 
+use super::config::F2Config;
 use super::irq::Msix;
-use super::shell::{F2Config, F2Shell};
+use super::shell::F2Shell;
 use crate::{AxiLite, Error, HostBus, Library, Result};
 use shef_regs::f2;
 use std::cell::RefCell;

@@ -128,7 +128,8 @@ rules! {
     PcimWlast "pcim-wlast" AXI
         "WLAST is at the last beat of a write, and only there" => "PCIM is dead until a load";
     PcimLeftOpen "pcim-left-open" SPEC_PCIM
-        "no write lacks data after a reset, a reset of the function or power state 3" => "PCIM is dead until a load";
+        "no write lacks data after a reset, a reset of the function or power state 3"
+        => "PCIM is dead until a load";
     ResetValid "reset-valid" AXI
         "in reset no VALID and no interrupt is high but of bursts that are open"
         => "the access is not taken";

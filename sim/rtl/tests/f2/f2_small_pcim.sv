@@ -1,7 +1,7 @@
 // Copy engine of f2_small_cl: reads `count` bursts of `beats` beats, one id each, into a buffer of
-// 64 lines, and writes them. stop_i: it finishes the bursts that it has begun, wipes its buffer with
-// ended_o, and holds stopped_o. It has initial values, as it finishes bursts while the rest is in
-// reset.
+// 64 lines, and writes them. stop_i: it finishes the bursts that it has begun, wipes its buffer
+// with ended_o, and holds stopped_o. It has initial values, as it finishes bursts while the rest is
+// in reset.
 `default_nettype none
 module f2_small_pcim
   import f2_fault_pkg::*;
