@@ -148,7 +148,7 @@ fn judge(d: &Value) -> Result<()> {
     }
     if let Some(demo) = d["demo"].as_object() {
         let of = |name: &str| demo[name].as_f64().unwrap_or_default();
-        if of("correct") != 766.0 || of("attacks_refused") < 25.0 {
+        if demo["correct"] != 766 || of("attacks_refused") < 25.0 {
             missed.push(format!("demo {}", d["demo"]));
         }
         if of("cycles") > CYCLES * of("cycles_plain_shell") {
