@@ -61,7 +61,7 @@ fn a_build_is_judged_by_its_files() {
             ("build empty", 3, "SHEF-CLD-020", "no error in"),
             ("build nothing", 3, "SHEF-CLD-020", "no error in"),
             ("build plain", 1, "SHEF-CLD-019", "shef_image_secret_pkg.sv: line 3 is in the clear"),
-            ("build half", 1, "SHEF-CLD-019", "line 6 is in the clear"),
+            ("build half", 1, "SHEF-CLD-019", "line 7 is in the clear"),
             ("build header", 1, "SHEF-CLD-019", "a .svh, which encrypt.tcl leaves in the clear"),
             ("build dropped", 1, "SHEF-CLD-019", "no such file, and the design has it"),
         ],
