@@ -52,11 +52,11 @@ pub fn act(fault: &str, before: bool) {
         ("hang", true) => std::thread::sleep(std::time::Duration::from_secs(600)),
         // As a script that starts Vivado.
         ("deep", true) => {
-            let child =
+            let mut child =
                 std::process::Command::new("/bin/sleep").arg("600").spawn().expect("started");
             fs::write(crate::world::folder().join("deep"), child.id().to_string())
                 .expect("written");
-            std::thread::sleep(std::time::Duration::from_secs(600));
+            child.wait().expect("ended");
         }
         ("die", true) => kill(Some(rustix::process::getpid())),
         ("killed-before", true) | ("killed-after", false) => {

@@ -471,10 +471,9 @@ mod tests {
     /// `sim/rtl` and `shell-rtl/project` find the tools without this program.
     #[test]
     fn the_simulator_looks_for_the_versions_that_set_up_installs() {
-        for (tool, file) in [
-            (&VERILATOR, "sim/rtl/src/toolchain.rs"),
-            (&IBEX, "shell-rtl/project/src/root.rs"),
-        ] {
+        for (tool, file) in
+            [(&VERILATOR, "sim/rtl/src/toolchain.rs"), (&IBEX, "shell-rtl/project/src/root.rs")]
+        {
             let source = std::fs::read_to_string(crate::root().join(file)).expect("readable");
             let version = tool.version();
             assert!(source.contains(version), "{} {version}", tool.name);
