@@ -56,7 +56,7 @@ pub fn act(fault: &str, before: bool) {
                 std::process::Command::new("/bin/sleep").arg("600").spawn().expect("started");
             fs::write(crate::world::folder().join("deep"), child.id().to_string())
                 .expect("written");
-            let _ = child.wait();
+            child.wait().expect("ended");
         }
         ("die", true) => kill(Some(rustix::process::getpid())),
         ("killed-before", true) | ("killed-after", false) => {
