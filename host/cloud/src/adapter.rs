@@ -4,11 +4,12 @@
 use std::time::{Duration, Instant};
 
 use shef_kernel::{Medium, SIGNATURE_FILE_LEN};
+use shef_regs::f2;
 
 use crate::{CloudError, Watch};
 
 /// The page in BAR0.
-pub const PAGE: u64 = 0x1_0000;
+pub const PAGE: u64 = f2::BASE as u64;
 /// The boot medium in BAR0.
 pub const MEDIUM: u64 = 0x100_0000;
 /// Bytes of BAR0 that this program uses.
@@ -19,37 +20,39 @@ pub const ID: u32 = 0x3246_5348;
 pub const VERSION: u32 = 1;
 /// Time in which the adapter answers after a reset.
 pub const RETURN: Duration = Duration::from_millis(100);
-/// Time in which a kernel boots: 4.6 million cycles of its clock, at 8 MHz at least.
+/// Time in which a kernel boots: 5.8 million cycles of its clock, at 8 MHz at least.
 pub const BOOT: Duration = Duration::from_secs(2);
 /// Pause between two looks.
 const LOOK: Duration = Duration::from_millis(1);
 /// Longest kernel image.
 const MAX_IMAGE: usize = 0x4_0000;
 
-/// Registers of the page.
+/// Registers of the page, by their offsets in it.
 pub mod reg {
+    use shef_regs::f2;
+
     /// `HSF2`.
-    pub const ID: u64 = 0x00;
+    pub const ID: u64 = f2::ID as u64;
     /// Version of the page.
-    pub const VERSION: u64 = 0x04;
+    pub const VERSION: u64 = f2::VERSION as u64;
     /// State, see [`super::Status`].
-    pub const STATUS: u64 = 0x08;
+    pub const STATUS: u64 = f2::STATUS as u64;
     /// Clock of the core in kHz.
-    pub const CORE_KHZ: u64 = 0x0c;
+    pub const CORE_KHZ: u64 = f2::CORE_KHZ as u64;
     /// PCIe parameters as the shell sees them.
-    pub const PCIE: u64 = 0x14;
+    pub const PCIE: u64 = f2::PCIE as u64;
     /// Words of the medium.
-    pub const MEDIUM_WORDS: u64 = 0x18;
-    /// Commands: 1 START, 2 RESET.
-    pub const CONTROL: u64 = 0x1c;
+    pub const MEDIUM_WORDS: u64 = f2::MEDIUM_WORDS as u64;
+    /// Commands.
+    pub const CONTROL: u64 = f2::CONTROL as u64;
     /// Words written to the medium since the last reset.
-    pub const MEDIUM_WRITES: u64 = 0x38;
+    pub const MEDIUM_WRITES: u64 = f2::MEDIUM_WRITES as u64;
 }
 
 /// Freezes the medium and releases core and kernel.
-const START: u32 = 1;
+const START: u32 = f2::CONTROL_COMMAND_START;
 /// Wipes, resets and opens the medium again.
-const RESET: u32 = 2;
+const RESET: u32 = f2::CONTROL_COMMAND_RESET;
 
 /// Access to BAR0, by words of 32 bits.
 pub trait Window {
@@ -75,12 +78,12 @@ pub struct Status(u32);
 
 impl Status {
     const BITS: [(u32, &str); 6] = [
-        (1, "clock locked"),
-        (1 << 1, "running"),
-        (1 << 2, "kernel ready"),
-        (1 << 3, "memory ready"),
-        (1 << 4, "medium frozen"),
-        (1 << 5, "wiping"),
+        (f2::STATUS_LOCKED.put(1), "clock locked"),
+        (f2::STATUS_RUNNING.put(1), "running"),
+        (f2::STATUS_READY.put(1), "kernel ready"),
+        (f2::STATUS_DDR_READY.put(1), "memory ready"),
+        (f2::STATUS_FROZEN.put(1), "medium frozen"),
+        (f2::STATUS_WIPING.put(1), "wiping"),
     ];
 
     fn has(self, name: &str) -> bool {
@@ -88,7 +91,7 @@ impl Status {
     }
 
     fn alert(self) -> u32 {
-        self.0 >> 8 & 15
+        f2::STATUS_ALERT.get(self.0)
     }
 }
 

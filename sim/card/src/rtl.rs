@@ -191,7 +191,9 @@ impl Shelled {
         let library = library(options.top(), options, design, progress)?;
         Ok(match options.shell {
             SimShell::AwsF2 => Self::AwsF2(Box::new(F2Card::new(&library, options)?)),
-            SimShell::Plain => Self::Plain(Box::new(start(options.top(), design, options, progress)?)),
+            SimShell::Plain => {
+                Self::Plain(Box::new(start(options.top(), design, options, progress)?))
+            }
         })
     }
 

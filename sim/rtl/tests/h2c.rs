@@ -393,7 +393,7 @@ fn the_window_is_first_at_a_busy_port() {
                 run(&mut b, 1);
                 last += 1;
             }
-            let us = f64::from(last) / f64::from(mhz);
+            let us = f64::from(last) / mhz as f64;
             println!(
                 "{mhz} MHz: the last of 32 {} is answered after {last} cycles, {us:.2} us",
                 if write { "writes" } else { "reads" }

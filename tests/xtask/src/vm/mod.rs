@@ -61,8 +61,7 @@ pub enum Purpose {
 
 impl Purpose {
     /// All of them, starting with the unmodified kernel.
-    pub const ALL: [Self; 5] =
-        [Self::Type1, Self::Iommufd, Self::NoIommu, Self::AwsF2, Self::Unit];
+    pub const ALL: [Self; 5] = [Self::Type1, Self::Iommufd, Self::NoIommu, Self::AwsF2, Self::Unit];
 
     /// Its name as a step of a test run.
     pub fn title(self) -> String {
