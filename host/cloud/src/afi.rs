@@ -138,7 +138,7 @@ fn record_of(tarball: &Path) -> PathBuf {
 }
 
 impl Record {
-    /// The record of a tarball; a new one if there is none, or one of another tarball.
+    /// The record of this tarball; a new one if the file is missing or belongs to another tarball.
     ///
     /// # Errors
     /// SHEF-CLD-055.

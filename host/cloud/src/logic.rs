@@ -56,7 +56,7 @@ impl CoreClock {
     /// # Errors
     /// SHEF-CLD-054.
     pub fn at_most(mhz: f64) -> Result<Self, CloudError> {
-        // Limits of the MMCM's divider, and of what the design can be.
+        // Limits of the MMCM's divider and of the design.
         if !(10.0..=250.0).contains(&mhz) {
             return Err(CloudError::Value {
                 what: "--core-mhz",

@@ -69,7 +69,7 @@ module shef_f2_ocl
 
   state_e state_q;
   logic write_q, late_q, error_q, start_q, reset_q;
-  logic owed_q;  // the core owes an answer that nobody waits for
+  logic owed_q;  // the core owes an answer that will be dropped
   logic [31:0] data_q;
   access_t access_q;
   age_t write_age_q, read_age_q;

@@ -12,6 +12,7 @@ use shef_cloud::{CloudError, Step};
 use shef_console::{CliError, Exit, Output, file, hex, interrupt};
 use shef_kernel::KernelImage;
 use shef_proto::crypto::sha256;
+use shef_proto::evidence::AcceptedEntropy;
 use shef_verify::bundle::Bundle;
 use shef_verify::corim::MAX_CORIM;
 use shef_verify::crypto::portable;
@@ -162,6 +163,8 @@ pub fn run(output: &Output, args: &AfiArgs) -> Result<Exit, CliError> {
         shell: image.shell,
         shell_version: image.shell_version,
         hdk_release: image.hdk_release,
+        // The noise source of the adapter was never measured.
+        entropy: AcceptedEntropy::Unmeasured.name().to_owned(),
         core_khz: image.core_khz,
         dcp: tarball.dcp,
         tarball: tarball.digest,
