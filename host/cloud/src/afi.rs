@@ -216,6 +216,10 @@ fn request(
     let same =
         (&record.region, &record.bucket, &record.key) == (&order.region, &order.bucket, &key);
     if !same {
+        // An object at another place has the secret, too.
+        if !record.bucket.is_empty() && !record.deleted {
+            delete(order, record, watch)?;
+        }
         *record = Record {
             tarball: tarball.digest.clone(),
             region: order.region.clone(),
@@ -223,6 +227,8 @@ fn request(
             key: key.clone(),
             ..Record::default()
         };
+        // Before the upload: a second run finds the object of a first one that was cut.
+        record.write(tarball)?;
     }
     if !record.uploaded {
         watch("looking at the bucket");

@@ -230,7 +230,7 @@ module shef_f2_ocl
       writes_late_q <= count(writes_late_q, pcis_write_late_i);
       dropped_q <= count(dropped_q, irq_dropped_i);
       unlocks_q <= count(unlocks_q, unlocked_i);
-      if (status_i.frozen) medium_writes_q <= '0;
+      if (status_i.frozen || reset_q) medium_writes_q <= '0;
     end
   end
 endmodule
