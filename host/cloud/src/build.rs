@@ -520,7 +520,7 @@ impl Steps<'_> {
         let mut scan = Scan::new(&scan::secret(&package)?);
         scan.below(self.folder.path(), Some(&package))?;
         if let Some(project) = &image.project {
-            scan.below(project, None)?;
+            scan.below(Path::new(project), None)?;
         }
         let report = scan.report();
         report.clean()?;

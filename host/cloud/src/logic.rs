@@ -91,9 +91,9 @@ pub struct Image {
     pub format: String,
     /// Name of the accelerator.
     pub accelerator: String,
-    /// Folder of its project, without links; none for the digits accelerator.
+    /// Folder of its project, without links, in UTF-8; none for the digits accelerator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub project: Option<PathBuf>,
+    pub project: Option<String>,
     /// Device type.
     pub target: String,
     /// Kind of root of trust.
@@ -104,8 +104,8 @@ pub struct Image {
     pub shell: String,
     /// Version of the shell.
     pub shell_version: String,
-    /// Folder of the HDK.
-    pub hdk: PathBuf,
+    /// Folder of the HDK, in UTF-8.
+    pub hdk: String,
     /// Its release.
     pub hdk_release: String,
     /// Clock of the core in kHz.

@@ -105,6 +105,14 @@ fn sources(design: &Design) -> Result<Vec<Source>, CliError> {
     Ok(logic::flat(sources.collect())?)
 }
 
+/// A path in UTF-8, as the description of an image holds it.
+fn text_of(what: &'static str, path: &Path) -> Result<String, CliError> {
+    path.to_str().map(str::to_owned).ok_or_else(|| {
+        let (found, expected) = (path.display().to_string(), "a path in UTF-8");
+        CloudError::Value { what, found, expected }.into()
+    })
+}
+
 /// Our constraints.
 fn constraints() -> Result<Vec<Source>, CliError> {
     let folder = repo_root().join(SHELL).join("constraints");
@@ -138,6 +146,8 @@ pub fn run(output: &Output, args: &NewArgs) -> Result<Exit, CliError> {
     };
     let project = args.project.as_ref().map(|dir| dir.canonicalize()).transpose();
     let project = project.map_err(|e| CliError::read_file(&args.hdk, &e))?;
+    let project = project.as_deref().map(|dir| text_of("--project", dir)).transpose()?;
+    let kit = text_of("--hdk", hdk.root())?;
     let (sources, constraints) = (sources(&design)?, constraints()?);
     if args.dry_run {
         let dir = args.dir.display();
@@ -174,7 +184,7 @@ pub fn run(output: &Output, args: &NewArgs) -> Result<Exit, CliError> {
         design: hex::encode(&design.digest()),
         shell,
         shell_version: hdk.shell_version.clone(),
-        hdk: hdk.root().to_owned(),
+        hdk: kit,
         hdk_release: hdk.release.clone(),
         core_khz: clock.khz(),
         ueid: drawn.ueid,
