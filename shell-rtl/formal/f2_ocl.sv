@@ -103,7 +103,7 @@ module f2_ocl
       if (read_open) assume (!arvalid);
       // AW and W come together.
       assume (awvalid == wvalid);
-      // The core: an answer to what was sent, after it was sent.
+      // The core answers an access after it was sent.
       if (answer_valid_i) assume (sent != '0 && linked_i);
     end
   end

@@ -1,7 +1,7 @@
 // shef_f2_pcim_main against any core and any shell, with a path to the core that goes and comes:
 // offers stay until they are taken. Data leave only after the AW of their burst was taken, and then
 // in every cycle: W never waits for the core. An AW is offered only when the data of its burst are
-// all there, also if the core is gone a cycle later. What was promised is sent, each beat once and in order (one
+// all there, also if the core is gone a cycle later. Promised beats are sent, each once and in order (one
 // symbolic beat, by its data's lowest bits), and nothing else; a beat without a promise is dropped
 // with the path. Without the path responses are taken at once. Idle means that the shell owes
 // nothing and is owed nothing.
@@ -53,7 +53,7 @@ module f2_pcim
 
   always_comb begin
     assume (aw_i.len <= 8'd1);
-    // The shell responds to what it was sent; the core has a few bursts open.
+    // The shell responds to bursts; the core has a few of them open.
     if (init && rst_ni) begin
       if (rsp.b_valid) assume (writes != '0);
       if (rsp.r_valid) assume (reads != '0);

@@ -369,7 +369,7 @@ pub mod f2 {
     pub const WIPE_CYCLES: u32 = 0x30;
     /// How often the core's clock was lost; saturates (r).
     pub const UNLOCKS: u32 = 0x34;
-    /// Words that the boot medium accepted since it was opened (r).
+    /// Words that the boot medium accepted since it was opened, or since the last RESET (r).
     pub const MEDIUM_WRITES: u32 = 0x38;
     /// The core's clock runs.
     pub const STATUS_LOCKED: Field = Field { lsb: 0, width: 1 };

@@ -138,7 +138,7 @@ fn record_of(tarball: &Path) -> PathBuf {
 }
 
 impl Record {
-    /// The record of a tarball; a new one if there is none, or one of another tarball.
+    /// The record of this tarball; a new one if the file is missing or belongs to another tarball.
     ///
     /// # Errors
     /// SHEF-CLD-055.
@@ -216,6 +216,10 @@ fn request(
     let same =
         (&record.region, &record.bucket, &record.key) == (&order.region, &order.bucket, &key);
     if !same {
+        // An object at another place has the secret, too.
+        if !record.bucket.is_empty() && !record.deleted {
+            delete(order, record, watch)?;
+        }
         *record = Record {
             tarball: tarball.digest.clone(),
             region: order.region.clone(),
@@ -223,6 +227,8 @@ fn request(
             key: key.clone(),
             ..Record::default()
         };
+        // Before the upload: a second run finds the object of a first one that was cut.
+        record.write(tarball)?;
     }
     if !record.uploaded {
         watch("looking at the bucket");

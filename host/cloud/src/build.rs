@@ -245,6 +245,25 @@ fn tag() -> String {
 }
 
 impl Record {
+    /// Checks that a tarball is the result of a whole build in this folder: its files were searched
+    /// for the secret, and nothing but the results is left.
+    ///
+    /// # Errors
+    /// SHEF-CLD-017
+    pub fn vouch(dir: &Path, tarball: &str) -> Result<(), CloudError> {
+        let record = Self::read(dir)?.unwrap_or_default();
+        let whole = record.clean && record.searched.is_some();
+        if whole && record.tarball.as_deref() == Some(tarball) {
+            return Ok(());
+        }
+        let found = if whole { "a tarball of another build" } else { "a build that did not end" };
+        Err(CloudError::Folder {
+            dir: dir.to_owned(),
+            found: found.to_owned(),
+            expected: "the result of `shef cloud build`, which has searched it for the secret",
+        })
+    }
+
     fn read(dir: &Path) -> Result<Option<Self>, CloudError> {
         let path = dir.join(RECORD);
         match fs::read(&path) {
@@ -399,7 +418,9 @@ impl Steps<'_> {
             place::erase(old)?;
         }
         let log = self.flow("ImplCL")?;
-        let slack = find(&report, |line| line.contains("(VIOLATED)"));
+        let slack = find(&report, |line| {
+            line.contains("(VIOLATED)") || line.contains("Timing constraints are not met")
+        });
         if violated.exists() || slack.is_some() {
             let found = slack.map_or_else(
                 || format!("{} exists", violated.file_name().unwrap_or_default().display()),
@@ -499,7 +520,7 @@ impl Steps<'_> {
         let mut scan = Scan::new(&scan::secret(&package)?);
         scan.below(self.folder.path(), Some(&package))?;
         if let Some(project) = &image.project {
-            scan.below(project, None)?;
+            scan.below(Path::new(project), None)?;
         }
         let report = scan.report();
         report.clean()?;
@@ -546,9 +567,13 @@ fn find(file: &Path, has: impl Fn(&str) -> bool) -> Option<(usize, String)> {
 
 /// The worst slack of a timing report.
 fn slack(report: &Path) -> Option<f64> {
-    let (_, line) = find(report, |line| line.trim_start().starts_with("Slack"))?;
-    let number = line.split(':').nth(1)?.trim();
-    number.split(|c: char| !(c.is_ascii_digit() || "-.".contains(c))).next()?.parse().ok()
+    let text = fs::read_to_string(report).ok()?;
+    let lines = text.lines().filter(|line| line.trim_start().starts_with("Slack"));
+    let numbers = lines.filter_map(|line| {
+        let number = line.split(':').nth(1)?.trim();
+        number.split(|c: char| !(c.is_ascii_digit() || "-.".contains(c))).next()?.parse().ok()
+    });
+    numbers.min_by(f64::total_cmp)
 }
 
 /// The first line of a file that is in the clear: outside of an IEEE 1735 envelope there are only

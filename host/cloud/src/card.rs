@@ -1,4 +1,4 @@
-//! A card on F2 behind its PCI function: what the shell needs beyond a card of shef.
+//! A card on F2 behind its PCI function: the additional needs of the shell.
 //!
 //! The Security Kernel is not in the image: after each reset of the function it boots from a medium
 //! that the host writes. The shell routes an interrupt to a vector only after two registers of BAR2

@@ -1,4 +1,4 @@
-//! Why a step of `shef cloud` fails: what was expected, what was found, and the next step.
+//! Errors of the steps of `shef cloud`: expectation, finding, next step.
 
 use std::path::{Path, PathBuf};
 
@@ -186,7 +186,7 @@ shef_proto::coded! {
             /// What must be there.
             expected: &'static str,
         } = "SHEF-CLD-017": "the folder is not that of an image",
-            "`shef cloud new NAME --hdk DIR` makes one; no command changes a folder that it did not make",
+            "`shef cloud new NAME --hdk DIR` makes a folder, `shef cloud build NAME` its tarball. No command changes a folder that it did not make: give another name, or remove it",
         /// A build without encryption, or with a changed script.
         #[error("{what}: a build with a secret is encrypted by the HDK's own script")]
         NoEncryption {
@@ -213,7 +213,7 @@ shef_proto::coded! {
             /// The first error of the log, with file and line.
             found: String,
         } = "SHEF-CLD-020": "a step of the build left no result",
-            "the scripts of the HDK end with status 0 after failures, so this program looks for the files. Mend the error of the log, then run the same command again: it continues at this step",
+            "the scripts of the HDK end with status 0 after failures, so this program looks for the files. Mend the cause, then run the same command again: it continues at this step. If the error is in a source, mend the project and make the folder anew",
         /// Vivado was killed.
         #[error("{step} left no {expected}: {}:{line} has \"Killed\", as the kernel's memory killer leaves it", log.display())]
         Killed {
@@ -374,7 +374,7 @@ shef_proto::coded! {
         EndsWithOther {
             /// The slot.
             slot: u32,
-            /// The image that was asked for.
+            /// The requested image.
             expected: String,
             /// The reported one.
             found: String,
@@ -584,7 +584,7 @@ fn error_code(error: &shef_device::DeviceError) -> &'static str {
     known.map_or("SHEF-CLD-043", |code| code.id)
 }
 
-/// The end of a message with what a program printed.
+/// The end of a message with the output of a program.
 fn tail(said: &str) -> String {
     if said.is_empty() { String::new() } else { format!(": {said}") }
 }

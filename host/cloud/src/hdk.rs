@@ -24,7 +24,7 @@ const ENCRYPT_DIGEST: &str = "7d7fdda49ce87ee26108033facb7f4b94ac8f8d15b6f9ac0a6
 /// Links of every custom logic to the shell's scripts.
 pub const LINKS: [&str; 4] =
     ["aws_build_dcp_from_cl.py", "build_all.tcl", "build_level_1_cl.tcl", "encrypt.tcl"];
-/// The example whose links are looked at.
+/// The example whose links `doctor` checks.
 const TEMPLATE: &str = "hdk/cl/examples/CL_TEMPLATE/build/scripts";
 /// Variables that the kit's scripts need, and the folder that each names, below the kit.
 const VARIABLES: [(&str, &str); 5] = [

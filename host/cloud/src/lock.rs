@@ -39,6 +39,8 @@ pub struct Lock {
     pub shell_version: String,
     /// Release of the HDK.
     pub hdk_release: String,
+    /// State of the noise source in evidence: owner and vendor accept it with this file.
+    pub entropy: String,
     /// Clock of the core in kHz.
     pub core_khz: u32,
     /// Digest of the routed checkpoint.
@@ -191,6 +193,7 @@ mod tests {
             shell: digest(3),
             shell_version: "0x10212415".to_owned(),
             hdk_release: "2.3.2".to_owned(),
+            entropy: "unmeasured".to_owned(),
             core_khz: 66_666,
             dcp: digest(4),
             tarball: digest(5),

@@ -56,7 +56,7 @@ impl CoreClock {
     /// # Errors
     /// SHEF-CLD-054.
     pub fn at_most(mhz: f64) -> Result<Self, CloudError> {
-        // Limits of the MMCM's divider, and of what the design can be.
+        // Limits of the MMCM's divider and of the design.
         if !(10.0..=250.0).contains(&mhz) {
             return Err(CloudError::Value {
                 what: "--core-mhz",
@@ -91,9 +91,9 @@ pub struct Image {
     pub format: String,
     /// Name of the accelerator.
     pub accelerator: String,
-    /// Folder of its project, without links; none for the digits accelerator.
+    /// Folder of its project, without links, in UTF-8; none for the digits accelerator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub project: Option<PathBuf>,
+    pub project: Option<String>,
     /// Device type.
     pub target: String,
     /// Kind of root of trust.
@@ -104,8 +104,8 @@ pub struct Image {
     pub shell: String,
     /// Version of the shell.
     pub shell_version: String,
-    /// Folder of the HDK.
-    pub hdk: PathBuf,
+    /// Folder of the HDK, in UTF-8.
+    pub hdk: String,
     /// Its release.
     pub hdk_release: String,
     /// Clock of the core in kHz.

@@ -100,7 +100,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// A counter's value; 0 if there is none.
+    /// A counter's value; 0 if it is missing.
     fn get(&self, name: &str) -> u64 {
         self.counters.iter().find(|it| it.name == name).map_or(0, |it| it.value)
     }

@@ -52,7 +52,7 @@ pub fn private(dir: &Path) -> Result<(), CloudError> {
 }
 
 /// Disks to which a machine may move memory, tmpfs included, by its `/proc/swaps`. Compressed memory
-/// is none.
+/// does not count.
 #[must_use]
 pub fn swaps(list: &str) -> Vec<String> {
     let names = list.lines().skip(1).filter_map(|line| line.split_whitespace().next());

@@ -196,7 +196,7 @@ mod tests {
                 "input  logic rst_main_n,",
                 "`ifdef OLD input rst_main_n `endif,",
                 "SHEF-CLD-003",
-                ":3: expected a port",
+                ":4: expected a port",
             ),
             ("[1:0] sh_cl_pwr_state", "[N-1:0] sh_cl_pwr_state", "SHEF-CLD-003", "[N-1:0]"),
         ] {

@@ -15,7 +15,7 @@ use shef_console::interrupt;
 use crate::CloudError;
 use crate::tools::Call;
 
-/// How often the end of a program is looked for.
+/// Pause between two looks for the end of a program.
 const LOOK: Duration = Duration::from_millis(20);
 /// Most bytes that are kept of a program's output.
 const MOST: u64 = 4 << 20;
@@ -25,7 +25,7 @@ const SHOWN: usize = 200;
 /// How programs are run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Limits {
-    /// Time limit of each program, instead of its own.
+    /// Time limit of each program, in place of its default.
     pub each: Option<Duration>,
 }
 

@@ -1,6 +1,6 @@
 //! Looks for the secret of an image in every file below a folder, also inside of archives.
 //!
-//! It is looked for raw, in hexadecimal of either case with and without `_`, in binary digits, each
+//! The search covers the raw bytes, hexadecimal of either case with and without `_`, in binary digits, each
 //! also in parts of 8 bytes and in reversed byte order, and in base64 at each alignment. A checkpoint
 //! of Vivado is a zip archive: its members are inflated, and so are gzip and tar.
 

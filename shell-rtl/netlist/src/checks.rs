@@ -184,7 +184,7 @@ pub(crate) fn answers(design: &Design<'_>) -> Check {
             findings.push(design.finding(wire.src, what));
         }
     }
-    // Who asks, takes the answer.
+    // The port that asks takes the answer.
     for (asks, takes) in
         [("cl_sh_pcim_awvalid", "cl_sh_pcim_bready"), ("cl_sh_pcim_arvalid", "cl_sh_pcim_rready")]
     {

@@ -457,7 +457,7 @@ impl Finder<'_, '_> {
             }
             let bits: BTreeSet<Bit> =
                 members.iter().map(|p| self.netlist.origin(paths[*p].bit)).collect();
-            // A register's bits are looked at under its own name.
+            // A register's bits have the register's name.
             let register = bits.first().and_then(|bit| self.netlist.wire(*bit));
             if register.is_some_and(|wire| {
                 wire.first != first && bits.iter().all(|bit| wire.bits().contains(bit))

@@ -186,7 +186,7 @@ fn check(
 /// it, that of this repository is. `scratch` is an empty folder.
 ///
 /// # Errors
-/// The sources, the kit's list or the constraints cannot be read. What is wrong with the custom
+/// The sources, the kit's list or the constraints cannot be read. Faults of the custom
 /// logic itself is in the report.
 pub fn lint(logic: &CustomLogic, hdk: Option<&Path>, scratch: &Path) -> Result<Report> {
     let shell = ports::Shell::of(hdk, scratch)?;

@@ -77,7 +77,11 @@ pub(crate) fn in_folder(folder: &Path) -> Result<CustomLogic> {
     let folders = [real.join("build/constraints"), real.join("constraints"), real.clone()];
     // AWS's build takes the files as they are, those of others among them; what reaches outside is
     // found by a check.
-    let mut sources = SourceSet::new(&top).foreign(&design);
+    // As the script of `shef cloud new` defines them for synthesis.
+    let mut sources = SourceSet::new(&top)
+        .foreign(&design)
+        .define("XSDB_SLV_DIS", "1")
+        .define("USE_64GB_DDR_DIMM", "1");
     sources.files.extend(all.iter().filter(|path| is(path, "v")).cloned());
     Ok(CustomLogic { sources, constraints: constraints(&folders)?, folder: Some(real) })
 }

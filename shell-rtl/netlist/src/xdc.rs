@@ -364,7 +364,7 @@ struct Reader<'a, 'n> {
     out: &'a mut Constraints<'n>,
 }
 
-/// Commands whose objects are looked for and that have no further meaning here.
+/// Commands without a further meaning here; their objects must exist.
 const OTHERS: &str = "set_property set_multicycle_path set_input_jitter set_system_jitter set_clock_uncertainty \
     set_clock_latency set_propagated_clock set_input_delay set_output_delay create_pblock resize_pblock \
     add_cells_to_pblock set_min_delay set_case_analysis set_disable_timing group_path set_max_fanout puts";
@@ -687,7 +687,7 @@ impl<'n> Reader<'_, 'n> {
     }
 }
 
-/// How objects are looked for.
+/// How a command searches for objects.
 enum Pattern<'a> {
     /// By the whole name, `*` within one level of the hierarchy.
     Shallow(&'a str),

@@ -105,7 +105,7 @@ fn the_small_custom_logic_is_clean() {
 
 // ---- ports ----
 
-/// A port list of its own, as a header that was copied and edited.
+/// A port list in the sources, as a header that was copied and edited.
 fn own_ports(edit: impl Fn(String) -> String) -> Small {
     let ports = shef_gen::f2::ports(shef_gen::f2::TABLE).unwrap();
     let header = edit(shef_gen::f2::header(&ports));

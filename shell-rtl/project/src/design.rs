@@ -310,7 +310,10 @@ fn folder_sources(dir: &Path, full: &Path, top: &str) -> Result<Vec<PathBuf>> {
     }
     let root = crate::repo_root();
     let mut shipped = Vec::new();
-    for folder in ["shell-rtl/rtl", "shell-rtl/shell/sim"] {
+    // The bench has an accelerator of its own, by the same name.
+    let shells = ["sim", "system", "kernel", "aws_f2", "f2_model", "f2_native"];
+    let shells = shells.map(|shell| format!("shell-rtl/shell/{shell}"));
+    for folder in shells.iter().map(String::as_str).chain(["shell-rtl/rtl"]) {
         shipped.extend(sv_files(&root.join(folder))?.iter().map(|p| stem(p)));
     }
     let taken = own.iter().find(|p| shipped.iter().any(|name| name.eq_ignore_ascii_case(&stem(p))));

@@ -12,14 +12,14 @@ use shef_project::{Design, Done, Error, Expect, Jobs, repo_root};
 fn the_digests_of_shipped_designs_are_pinned() {
     let project = |folder: &str| Design::project(&repo_root().join(folder));
     for (design, digest) in [
-        (Design::digits(), "f66dab7796bb127e2016b52b1cb32fc4100094bc2cf9505860c77a904e3f95ee"),
+        (Design::digits(), "c2ab7e10966250a423f2f649f19ddff697bbb6ce7a1c199bfae1fce040953d09"),
         (
             project("examples/vecadd"),
-            "441b30e7dda7ea31272af48f88a33469b6ad48aeed0cb94a1b6fa8cf67f16783",
+            "bae05ce57869074efbdff391844088494d0c8d6d56742b598244cb6beed10115",
         ),
         (
             project("shell-rtl/accel/hotp"),
-            "0d69775ffdf9736378a89695be994f86932ec5c05ed75f037a824d33a43436c8",
+            "ea49d7d8cc1fda401644f554c02a191cd4dd2b9da5ec5df0614ac2d68858aef3",
         ),
     ] {
         let design = design.unwrap();

@@ -170,8 +170,8 @@ module cl_shef
           alert: alert,
           wiping: wiping,
           frozen: !held,
-          ddr_ready: ddr_ready,
-          ready: ready,
+          ddr_ready: ddr_ready && locked,
+          ready: ready && locked,
           running: running && core_up,
           locked: locked
       }),

@@ -1,7 +1,7 @@
 // Life of the core in the shell of AWS F2: clock lost, wipe, reset, run.
 //
 // LOCK: the core has no clock, and is in reset. WIPE: it runs with wipe_req_o until it acknowledges.
-// DRAIN: what it started outside ends. HELD: it is wiped and in reset, and the boot medium is open.
+// DRAIN: its accesses outside end. HELD: it is wiped and in reset, and the boot medium is open.
 // RUN. From power-on, rst_ni or a lost clock the way to HELD is by a wipe; from RUN, a function-level
 // reset, power state 3 and reset_i lead there. start_i leaves HELD.
 // flr_done_o is high for one cycle after each rise of flr_i: in HELD, thus after the wipe. Without a

@@ -4,7 +4,7 @@
 // phases of it, 15.7 ps apart, and then the phases repeat. The number of ones among 511 samples
 // varies with the jitter of both clocks; a raw bit is its lowest bit: 521 kbit/s. Nothing of this was
 // measured on silicon (docs/reference/noise.md): unmeasured_o is 1, and seeded_o 0, whatever happens.
-// valid_o, bit_o: one raw bit on kernel_clk_i; bits that nobody takes in time are dropped.
+// valid_o, bit_o: one raw bit on kernel_clk_i; bits that are not taken in time are dropped.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
 // (outputs of cells that are not needed are named and left open)

@@ -69,7 +69,7 @@ module shef_f2_ocl
 
   state_e state_q;
   logic write_q, late_q, error_q, start_q, reset_q;
-  logic owed_q;  // the core owes an answer that nobody waits for
+  logic owed_q;  // the core owes an answer that will be dropped
   logic [31:0] data_q;
   access_t access_q;
   age_t write_age_q, read_age_q;
@@ -230,7 +230,7 @@ module shef_f2_ocl
       writes_late_q <= count(writes_late_q, pcis_write_late_i);
       dropped_q <= count(dropped_q, irq_dropped_i);
       unlocks_q <= count(unlocks_q, unlocked_i);
-      if (status_i.frozen) medium_writes_q <= '0;
+      if (status_i.frozen || reset_q) medium_writes_q <= '0;
     end
   end
 endmodule

@@ -3,8 +3,8 @@
 // core_*: AXI4 slave on core_clk_i, the port `host` of shef_system. pcim_*: AXI4 master on
 // main_clk_i, with the rules of shef_dma. A write leaves at AW when all of its data are on the
 // shell's side, so that W never waits; R and B are taken at once.
-// run_i (main_clk_i, from a flip-flop): low resets the path to the core. What the shell was promised
-// then still ends: bursts whose AW was offered are sent whole, other data are dropped, and late
+// run_i (main_clk_i, from a flip-flop): low resets the path to the core. Promises to the shell
+// are kept: bursts whose AW was offered are sent whole, other data are dropped, and late
 // responses are accepted and dropped. idle_o: nothing is under way at the shell; run_i must not rise
 // before.
 `default_nettype none

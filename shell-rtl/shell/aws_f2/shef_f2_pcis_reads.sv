@@ -61,7 +61,7 @@ module shef_f2_pcis_reads
   logic unused;
   assign unused = ^ar_addr_i[5:0];
 
-  owed_t owed_q, skip_q;   // beats that the core owes, and those of them that nobody waits for
+  owed_t owed_q, skip_q;   // beats that the core owes, and those of them that will be dropped
 
   // ---- open reads ----
   read_t in, head;

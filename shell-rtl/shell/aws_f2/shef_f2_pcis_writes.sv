@@ -128,7 +128,7 @@ module shef_f2_pcis_writes
   answer_t in, head;
   logic head_valid, mine, real_done, fill;
   logic [OW:0] count, stale_q;            // answers from before the path was reset, the oldest ones
-  logic [$clog2(Owed):0] skip_q;          // responses of the core that nobody waits for
+  logic [$clog2(Owed):0] skip_q;          // responses of the core that will be dropped
   assign in = '{id: at.id, forward: forward, late: link_i && !forward};
   shef_fifo #(.W($bits(answer_t)), .Depth(Open)) u_answers (
       .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),

@@ -50,13 +50,13 @@ pub(crate) trait Backend {
     fn unmount(&mut self) -> Result<(), CardError> {
         self.reset()
     }
-    /// A read of the mailbox, which the kernel answers with this word: what the host sees. `None` is a
-    /// bus error.
+    /// A read of the mailbox, which the kernel answers with this word: the word that the host sees, or
+    /// `None` for a bus error.
     fn mailbox_read(&mut self, offset: u32, answer: u32) -> Result<Option<u32>, CardError> {
         let _ = offset;
         Ok(Some(answer))
     }
-    /// A write of the mailbox: what the kernel receives, if it does.
+    /// A write of the mailbox: the word that the kernel receives, if it receives one.
     fn mailbox_write(&mut self, offset: u32, value: u32) -> Result<Option<u32>, CardError> {
         let _ = offset;
         Ok(Some(value))

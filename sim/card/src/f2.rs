@@ -7,13 +7,12 @@ use std::rc::Rc;
 use shef_device::mailbox;
 use shef_rtl::f2::{CORE_KHZ, CoreClock, F2Config, NativeF2};
 use shef_rtl::measure::Measured;
-use shef_rtl::{Agent, CoreSide, HostBus, HostFault, Library, Port, Sim};
+use shef_rtl::{Agent, AxiMemoryConfig, CoreSide, HostBus, HostFault, Library, Port, Sim};
 
 use crate::CardError;
 use crate::host_port::HostPort;
 use crate::kernel::Mailbox;
 use crate::platform::{Fuses, SharedBackend};
-use crate::rtl::RtlOptions;
 
 /// Cycles of the core's clock, more than a read of a register takes.
 const LAST_READS: u64 = 512;
@@ -102,12 +101,18 @@ pub(crate) struct F2Card {
 }
 
 impl F2Card {
-    pub(crate) fn new(library: &Library, options: &RtlOptions) -> Result<Self, CardError> {
+    /// With random stalls of the shell and random contents, each if there is a seed.
+    pub(crate) fn new(
+        library: &Library,
+        memory: AxiMemoryConfig,
+        stalls: Option<u64>,
+        contents: Option<u64>,
+    ) -> Result<Self, CardError> {
         let config = F2Config {
-            core: CoreClock { seed: options.stalls.unwrap_or(1), ..CoreClock::khz(CORE_KHZ) },
-            stalls: options.stalls,
-            memory: options.memory(),
-            contents: options.contents,
+            core: CoreClock { seed: stalls.unwrap_or(1), ..CoreClock::khz(CORE_KHZ) },
+            stalls,
+            memory,
+            contents,
             ..F2Config::default()
         };
         let mut f2 = NativeF2::new(library, config, Host::default())?;
@@ -126,7 +131,7 @@ impl F2Card {
         self.f2.shell.core_ref()
     }
 
-    /// An access that the shell answers with an error is `None`: PCIe shows all ones instead.
+    /// `None` if the shell answers with an error, for which PCIe shows all ones.
     pub(crate) fn ctl_read(&mut self, offset: u32) -> Option<u32> {
         let errors = self.f2.shell.metrics().errors[0];
         let word = self.f2.shell.ocl_read(offset);

@@ -93,7 +93,7 @@ impl RtlOptions {
         }
     }
 
-    pub(crate) fn memory(&self) -> AxiMemoryConfig {
+    fn memory(&self) -> AxiMemoryConfig {
         let base = AxiMemoryConfig::default();
         AxiMemoryConfig {
             read_latency: self.memory_latency.unwrap_or(base.read_latency).max(1),
@@ -190,7 +190,12 @@ impl Shelled {
     ) -> Result<Self, CardError> {
         let library = library(options.top(), options, design, progress)?;
         Ok(match options.shell {
-            SimShell::AwsF2 => Self::AwsF2(Box::new(F2Card::new(&library, options)?)),
+            SimShell::AwsF2 => Self::AwsF2(Box::new(F2Card::new(
+                &library,
+                options.memory(),
+                options.stalls,
+                options.contents,
+            )?)),
             SimShell::Plain => {
                 Self::Plain(Box::new(start(options.top(), design, options, progress)?))
             }
@@ -244,7 +249,7 @@ pub(crate) struct RtlBackend {
     last_write: Option<u64>,
     /// Host memory, if the design has access to it.
     host: Option<Rc<RefCell<HostMemory<HostPort>>>>,
-    /// The record of the ports, once it was asked for.
+    /// The record of the ports, once it was started.
     tracer: Tracer,
     watchdog: Option<Watchdog>,
 }

@@ -12,11 +12,9 @@ use shef_proto::evidence::RootOfTrust;
 use shef_proto::mailbox::{Answer, Request};
 use shef_regs::f2;
 use shef_rtl::agent::Rng;
-use shef_rtl::f2::{CoreClock, F2Config, F2Shell, TestHost};
+use shef_rtl::f2::{CoreClock, F2Config, MEDIUM, NativeF2, TestHost};
 use shef_rtl::{Agent, Library, Port, Sim, build_once, counted, f2_spec, repo_root};
 
-const IDS: [u32; 2] = [0xf010_1d0f, 0x1d51_fedc];
-const MEDIUM: u32 = 0x100_0000;
 const MAILBOX: u32 = 0xc000;
 const REQ_LEN: u32 = 0xff00;
 const STATUS: u32 = 0xff04;
@@ -50,7 +48,7 @@ impl Agent for Noise {
     }
 }
 
-struct Card(F2Shell<TestHost>);
+struct Card(NativeF2<TestHost>);
 
 impl Card {
     /// A card whose core is wiped and held.
@@ -69,53 +67,38 @@ impl Card {
             inputs: inputs.map(|(name, bytes)| (name.to_owned(), bytes)).into(),
             ..F2Config::default()
         };
-        let mut shell = F2Shell::new(library(), config, IDS, TestHost::default()).expect("a slot");
-        let sim = shell.core().sim();
+        let mut f2 = NativeF2::new(library(), config, TestHost::default()).expect("a slot");
+        let sim = f2.shell.core().sim();
         let (valid, bit) = ("noise_valid_i", "noise_bit_i");
         let noise = Noise(sim.port(valid).unwrap(), sim.port(bit).unwrap(), Rng::new(3));
-        shell.core().attach(Box::new(noise));
-        let mut card = Self(shell);
-        card.held();
-        card
-    }
-
-    fn page(&mut self, register: u32) -> u32 {
-        self.0.ocl_read(f2::BASE + register)
-    }
-
-    fn command(&mut self, command: u32) {
-        self.0.ocl_write(f2::BASE + f2::CONTROL, command);
+        f2.shell.core().attach(Box::new(noise));
+        f2.wait_open().expect("wiped");
+        Self(f2)
     }
 
     fn until(&mut self, limit: u64, what: &str, done: impl Fn(u32) -> bool) -> u32 {
-        let end = self.0.main_cycles() + limit;
+        let end = self.0.shell.main_cycles() + limit;
         loop {
-            let status = self.page(f2::STATUS);
+            let status = self.0.page(f2::STATUS);
             if done(status) {
                 return status;
             }
-            assert!(self.0.main_cycles() < end, "{what}: status {status:#x}");
-            self.0.step(20_000);
+            assert!(self.0.shell.main_cycles() < end, "{what}: status {status:#x}");
+            self.0.shell.step(20_000);
         }
-    }
-
-    fn held(&mut self) {
-        self.until(20_000_000, "wipe", |s| {
-            f2::STATUS_LOCKED.get(s) == 1 && f2::STATUS_FROZEN.get(s) == 0
-        });
     }
 
     fn write_medium(&mut self, medium: &[u8]) {
         for (at, chunk) in (MEDIUM..).step_by(4).zip(medium.chunks(4)) {
             let mut word = [0; 4];
             word[..chunk.len()].copy_from_slice(chunk);
-            self.0.ocl_write(at, u32::from_le_bytes(word));
+            self.0.shell.ocl_write(at, u32::from_le_bytes(word));
         }
     }
 
     /// Starts the kernel; its first alert, or 0 when it is ready.
     fn boot(&mut self) -> u32 {
-        self.command(f2::CONTROL_COMMAND_START);
+        self.0.command(f2::CONTROL_COMMAND_START);
         let status = self
             .until(BOOT, "boot", |s| f2::STATUS_READY.get(s) == 1 || f2::STATUS_ALERT.get(s) != 0);
         f2::STATUS_ALERT.get(status)
@@ -126,23 +109,24 @@ impl Card {
         for (at, chunk) in (MAILBOX..).step_by(4).zip(request.chunks(4)) {
             let mut word = [0; 4];
             word[..chunk.len()].copy_from_slice(chunk);
-            self.0.ocl_write(at, u32::from_le_bytes(word));
+            self.0.shell.ocl_write(at, u32::from_le_bytes(word));
         }
-        self.0.ocl_write(REQ_LEN, request.len() as u32);
-        let end = self.0.main_cycles() + BOOT;
-        while self.0.ocl_read(STATUS) != 1 {
-            assert!(self.0.main_cycles() < end, "the kernel does not answer");
-            self.0.step(20_000);
+        self.0.shell.ocl_write(REQ_LEN, request.len() as u32);
+        let end = self.0.shell.main_cycles() + BOOT;
+        while self.0.shell.ocl_read(STATUS) != 1 {
+            assert!(self.0.shell.main_cycles() < end, "the kernel does not answer");
+            self.0.shell.step(20_000);
         }
-        let len = self.0.ocl_read(RSP_LEN) as usize;
+        let len = self.0.shell.ocl_read(RSP_LEN) as usize;
         let words = (ANSWER..).step_by(4).take(len.div_ceil(4));
-        let mut answer: Vec<u8> = words.flat_map(|at| self.0.ocl_read(at).to_le_bytes()).collect();
+        let mut answer: Vec<u8> =
+            words.flat_map(|at| self.0.shell.ocl_read(at).to_le_bytes()).collect();
         answer.truncate(len);
         Answer::decode(&answer).expect("an answer")
     }
 
     fn no_rule_broken(&self) {
-        assert!(self.0.violations().is_empty(), "{:?}", self.0.violations());
+        assert!(self.0.shell.violations().is_empty(), "{:?}", self.0.shell.violations());
     }
 }
 
@@ -181,25 +165,25 @@ mod long {
     fn the_medium_is_the_hosts_until_the_start() {
         let mut card = Card::new();
         card.write_medium(&[1, 2, 3, 4, 5, 6, 7, 8]);
-        assert_eq!(card.page(f2::MEDIUM_WRITES), 2);
-        assert_eq!(card.0.ocl_read(MEDIUM + 4), 0x0807_0605);
+        assert_eq!(card.0.page(f2::MEDIUM_WRITES), 2);
+        assert_eq!(card.0.shell.ocl_read(MEDIUM + 4), 0x0807_0605);
         // The mailbox is not there before the start, and the last word of the medium is.
-        assert_eq!(card.0.ocl_read(STATUS), u32::MAX);
-        let last = MEDIUM + 4 * (card.page(f2::MEDIUM_WORDS) - 1);
-        card.0.ocl_write(last, 77);
-        assert_eq!((card.0.ocl_read(last), card.0.ocl_read(last + 4)), (77, 0));
-        card.command(f2::CONTROL_COMMAND_START);
+        assert_eq!(card.0.shell.ocl_read(STATUS), u32::MAX);
+        let last = MEDIUM + 4 * (card.0.page(f2::MEDIUM_WORDS) - 1);
+        card.0.shell.ocl_write(last, 77);
+        assert_eq!((card.0.shell.ocl_read(last), card.0.shell.ocl_read(last + 4)), (77, 0));
+        card.0.command(f2::CONTROL_COMMAND_START);
         let running = |s| f2::STATUS_RUNNING.get(s) == 1;
         card.until(100_000, "start", running);
-        card.0.ocl_write(MEDIUM, 99);
-        assert_eq!(card.0.ocl_read(MEDIUM), 0, "a frozen medium shows nothing");
+        card.0.shell.ocl_write(MEDIUM, 99);
+        assert_eq!(card.0.shell.ocl_read(MEDIUM), 0, "a frozen medium shows nothing");
         // A second start, and one with a byte missing, change nothing.
-        card.command(f2::CONTROL_COMMAND_START);
-        assert!(running(card.page(f2::STATUS)));
-        card.command(f2::CONTROL_COMMAND_RESET);
-        card.held();
-        assert_eq!(card.0.ocl_read(MEDIUM), 0x0403_0201, "the frozen word");
-        assert_eq!(card.page(f2::MEDIUM_WRITES), 0);
+        card.0.command(f2::CONTROL_COMMAND_START);
+        assert!(running(card.0.page(f2::STATUS)));
+        card.0.command(f2::CONTROL_COMMAND_RESET);
+        card.0.wait_open().expect("wiped");
+        assert_eq!(card.0.shell.ocl_read(MEDIUM), 0x0403_0201, "the frozen word");
+        assert_eq!(card.0.page(f2::MEDIUM_WRITES), 0);
         card.no_rule_broken();
     }
 
@@ -209,17 +193,17 @@ mod long {
     fn kernels_boot_from_the_medium() {
         let mut card = Card::new();
         card.write_medium(&shipped());
-        let before = card.0.core_cycles();
+        let before = card.0.shell.core_cycles();
         assert_eq!(card.boot(), 0);
-        println!("boot: {} cycles of the core", card.0.core_cycles() - before);
+        println!("boot: {} cycles of the core", card.0.shell.core_cycles() - before);
         let Answer::Certificates(first) = card.ask(&Request::Certificates) else {
             panic!("no certificates")
         };
         // A change after the start is without effect; after the reset it is booted.
-        let ns = card.0.flr();
+        let ns = card.0.flr().expect("wiped");
         println!("reset of the function: {} us", ns / 1_000);
         assert!(ns < 100_000_000);
-        card.held();
+        card.0.wait_open().expect("wiped");
         card.write_medium(&updated(2));
         assert_eq!(card.boot(), 0, "a new kernel");
         let Answer::Certificates(second) = card.ask(&Request::Certificates) else {
@@ -243,8 +227,8 @@ mod long {
                 medium
             }),
         ] {
-            card.command(f2::CONTROL_COMMAND_RESET);
-            card.held();
+            card.0.command(f2::CONTROL_COMMAND_RESET);
+            card.0.wait_open().expect("wiped");
             card.write_medium(&medium);
             assert_ne!(card.boot(), 0, "{what}");
         }

@@ -45,6 +45,7 @@ fn a_session_is_that_of_the_lock_file_and_another_image_is_refused_by_evidence()
         shell: text(&trust["shell_digest"]),
         shell_version: "0x00000000".to_owned(),
         hdk_release: "none".to_owned(),
+        entropy: "tested".to_owned(),
         core_khz: 250_000,
         dcp: "00".repeat(32),
         tarball: "00".repeat(32),

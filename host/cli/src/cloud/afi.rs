@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use shef_cloud::afi::{self, Order};
+use shef_cloud::build::Record;
 use shef_cloud::lock::Lock;
 use shef_cloud::logic::{self, Image, OUT};
 use shef_cloud::tarball;
@@ -12,6 +13,7 @@ use shef_cloud::{CloudError, Step};
 use shef_console::{CliError, Exit, Output, file, hex, interrupt};
 use shef_kernel::KernelImage;
 use shef_proto::crypto::sha256;
+use shef_proto::evidence::AcceptedEntropy;
 use shef_verify::bundle::Bundle;
 use shef_verify::corim::MAX_CORIM;
 use shef_verify::crypto::portable;
@@ -102,18 +104,16 @@ fn vouched(args: &AfiArgs, image: &Image) -> Result<Vec<u8>, CliError> {
     let values = bundle
         .reference_values(now(None), None, portable)
         .map_err(|e| CliError::new(e.code(), format!("{}: {e}", args.corim.display())))?;
+    let name = |accelerator: &str, design: &str| format!("{accelerator}, design {design}");
+    let found = values.images.iter();
     let found: Vec<String> =
-        values.images.iter().map(|known| hex::encode(&known.design_digest)).collect();
-    if found.contains(&image.design) {
+        found.map(|known| name(&known.accelerator, &hex::encode(&known.design_digest))).collect();
+    let expected = name(&image.accelerator, &image.design);
+    if found.contains(&expected) {
         return Ok(corim);
     }
-    Err(CloudError::Locked {
-        file: args.corim.clone(),
-        what: "its design",
-        found: found.join(", "),
-        expected: image.design.clone(),
-    }
-    .into())
+    let (file, found) = (args.corim.clone(), found.join("; "));
+    Err(CloudError::Locked { file, what: "its image", found, expected }.into())
 }
 
 /// Runs `shef cloud afi`.
@@ -126,6 +126,7 @@ pub fn run(output: &Output, args: &AfiArgs) -> Result<Exit, CliError> {
         .ok_or_else(|| CliError::new("SHEF-CLI-001", "expected --region, or AWS_REGION"))?;
     let image = logic::read(&args.dir)?;
     let tarball = tarball::check(&tarball_of(&args.dir)?, &image.shell_version)?;
+    Record::vouch(&args.dir, &tarball.digest)?;
     let corim = vouched(args, &image)?;
     let kernel = file::read(&args.kernel, MAX_KERNEL)?;
     let parsed = KernelImage::parse(&kernel)
@@ -162,6 +163,8 @@ pub fn run(output: &Output, args: &AfiArgs) -> Result<Exit, CliError> {
         shell: image.shell,
         shell_version: image.shell_version,
         hdk_release: image.hdk_release,
+        // The noise source of the adapter was never measured.
+        entropy: AcceptedEntropy::Unmeasured.name().to_owned(),
         core_khz: image.core_khz,
         dcp: tarball.dcp,
         tarball: tarball.digest,

@@ -1,6 +1,6 @@
 //! `shef cloud build`: the tarball of an image.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use shef_cloud::CloudError;
 use shef_cloud::build::{self, Options};
@@ -52,7 +52,7 @@ pub fn run(output: &Output, args: &BuildArgs) -> Result<Exit, CliError> {
         limits: args.programs.limits(),
     };
     let image = logic::read(&args.dir)?;
-    let hdk = Hdk::open(&image.hdk)?;
+    let hdk = Hdk::open(Path::new(&image.hdk))?;
     if args.programs.dry_run {
         return print::plan(output, &build::plan(&args.dir, &hdk, &options)?);
     }

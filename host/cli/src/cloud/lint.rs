@@ -1,6 +1,6 @@
 //! `shef cloud lint`: a custom logic against the shell's rules.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use shef_console::file::TempFolder;
 use shef_console::{CliError, Exit, Output};
@@ -12,7 +12,8 @@ const WIDTH: usize = 80;
 /// Flags of `shef cloud lint`.
 #[derive(clap::Args)]
 pub struct LintArgs {
-    /// Folder of the custom logic: sources in it or in its `design`, the top module with its name
+    /// Folder of the custom logic (sources in it or in its `design`, the top module with its name), or
+    /// of the image around it
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,
     /// Folder of AWS's kit, whose list of ports is compared; without it, that of HDK 2.3.2 is
@@ -29,12 +30,24 @@ pub struct LintArgs {
     dry_run: bool,
 }
 
+/// The folder of the custom logic, given itself, the folder of an image around it, or its `design`.
+fn custom_logic(dir: &Path) -> PathBuf {
+    let inside = dir.join("cl_shef");
+    if inside.is_dir() {
+        return inside;
+    }
+    match dir.parent() {
+        Some(above) if dir.ends_with("design") && above.join("build").is_dir() => above.to_owned(),
+        _ => dir.to_owned(),
+    }
+}
+
 /// Runs `shef cloud lint`.
 ///
 /// # Errors
 /// SHEF-NET-001 to -004, and those of the sources and of the front end.
 pub fn run(output: &Output, args: &LintArgs) -> Result<Exit, CliError> {
-    let logic = CustomLogic::in_folder(&args.dir)?;
+    let logic = CustomLogic::in_folder(&custom_logic(&args.dir))?;
     if args.dry_run {
         output.line(format_args!("top module   {}", logic.sources.top))?;
         for folder in logic.sources.search.iter().chain(&logic.sources.foreign) {

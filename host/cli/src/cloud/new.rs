@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use shef_cloud::Step;
 use shef_cloud::hdk::Hdk;
 use shef_cloud::logic::{self, CoreClock, Folder, Image, Source, TARGET, TOP};
 use shef_cloud::place;
+use shef_cloud::{CloudError, Step};
 use shef_console::{CliError, Exit, Output, hex, interrupt};
 use shef_gen::secret::SECRET_PACKAGE;
 use shef_project::{Design, repo_root};
@@ -62,6 +62,34 @@ struct Document {
     image: Image,
 }
 
+/// Refuses a source of the project that could reach the secret or stand for a module of the adapter:
+/// with the secret's package in the same build, the name is all that it takes.
+fn stranger(source: &shef_project::Source) -> Result<(), CliError> {
+    let shipped = ["shell-rtl/rtl", "shell-rtl/shell"].map(|folder| repo_root().join(folder));
+    let ibex = shef_project::ibex().map_err(failed)?;
+    if shipped.iter().chain([&ibex]).any(|folder| source.path.starts_with(folder)) {
+        return Ok(());
+    }
+    let stem = shef_project::stem(&source.path);
+    let wrong = |found: String, expected: &'static str| {
+        CliError::from(CloudError::Value { what: "a source of the project", found, expected })
+    };
+    let adapter = shef_project::sv_files(&repo_root().join(SHELL)).map_err(failed)?;
+    if adapter.iter().any(|path| shef_project::stem(path).eq_ignore_ascii_case(&stem)) {
+        let found = source.path.display().to_string();
+        return Err(wrong(found, "a name that no module of the adapter has"));
+    }
+    for word in ["shef_image", "u_image", "``"] {
+        if source.bytes.windows(word.len()).any(|part| part == word.as_bytes()) {
+            let found = format!("{word} in {}", source.path.display());
+            let expected =
+                "no name of the image's identity, and no ``, which could make such a name";
+            return Err(wrong(found, expected));
+        }
+    }
+    Ok(())
+}
+
 /// The sources of the custom logic: the design in a Shield, the Security Kernel, and the adapter.
 /// Those of AWS come from the HDK, and identity and secret are generated.
 fn sources(design: &Design) -> Result<Vec<Source>, CliError> {
@@ -70,10 +98,19 @@ fn sources(design: &Design) -> Result<Vec<Source>, CliError> {
     TOP.clone_into(&mut set.top);
     let (_, built) = set.measure_below(MEASURED).read().map_err(failed)?;
     let model = repo_root().join(MODEL);
+    built.iter().try_for_each(stranger)?;
     let own = built.into_iter().filter(|source| !source.path.starts_with(&model));
     let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let sources = own.map(|source| Source { name: name(&source.path), bytes: source.bytes });
     Ok(logic::flat(sources.collect())?)
+}
+
+/// A path in UTF-8, as the description of an image holds it.
+fn text_of(what: &'static str, path: &Path) -> Result<String, CliError> {
+    path.to_str().map(str::to_owned).ok_or_else(|| {
+        let (found, expected) = (path.display().to_string(), "a path in UTF-8");
+        CloudError::Value { what, found, expected }.into()
+    })
 }
 
 /// Our constraints.
@@ -109,6 +146,8 @@ pub fn run(output: &Output, args: &NewArgs) -> Result<Exit, CliError> {
     };
     let project = args.project.as_ref().map(|dir| dir.canonicalize()).transpose();
     let project = project.map_err(|e| CliError::read_file(&args.hdk, &e))?;
+    let project = project.as_deref().map(|dir| text_of("--project", dir)).transpose()?;
+    let kit = text_of("--hdk", hdk.root())?;
     let (sources, constraints) = (sources(&design)?, constraints()?);
     if args.dry_run {
         let dir = args.dir.display();
@@ -145,7 +184,7 @@ pub fn run(output: &Output, args: &NewArgs) -> Result<Exit, CliError> {
         design: hex::encode(&design.digest()),
         shell,
         shell_version: hdk.shell_version.clone(),
-        hdk: hdk.root().to_owned(),
+        hdk: kit,
         hdk_release: hdk.release.clone(),
         core_khz: clock.khz(),
         ueid: drawn.ueid,

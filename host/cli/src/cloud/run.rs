@@ -11,6 +11,7 @@ use shef_cloud::{CloudError, Step, adapter, bind, card, slot};
 use shef_console::{CliError, Exit, Output, file, hex};
 use shef_device::Iommu;
 use shef_project::Design;
+use shef_proto::evidence::AcceptedEntropy;
 use shef_verify::bundle::Bundle;
 use shef_verify::corim::MAX_CORIM;
 use shef_verify::{KernelReference, Policy, PolicyError, ReferenceValues, ShellReference};
@@ -99,6 +100,8 @@ fn trust(args: &RunArgs, lock: &Lock, design: &Design) -> Result<Bundle, CliErro
     let mut policy = Policy::strict(&format!("lock file {id}"), &[]);
     policy.root_of_trust = vec![lock.root_of_trust.clone()];
     policy.min_kernel_svn = lock.firmware_svn;
+    // An unknown name accepts a tested source only.
+    policy.entropy = AcceptedEntropy::from_name(&lock.entropy).unwrap_or_default();
     policy.targets = vec![lock.target.clone()];
     policy.shells.insert(lock.shell.clone());
     policy.devices.insert(lock.ueid.clone());

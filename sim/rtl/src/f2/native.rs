@@ -1,5 +1,5 @@
-//! `cl_shef` in the shell, with the native kernel: what the host and the kernel do to make a design
-//! run.
+//! `cl_shef` in the shell: what the host does to start it, and with the native kernel, what the kernel
+//! does to make a design run.
 
 use super::config::F2Config;
 use super::irq::Msix;

@@ -5,7 +5,8 @@
 module shef_core
   import shef_pkg::*;
 #(
-    parameter int unsigned ShellId = 1
+    parameter int unsigned ShellId = 1,
+    parameter int unsigned ClockKhz = 250_000
 ) (
     input  wire logic clk_i,
     input  wire logic rst_ni,
@@ -54,6 +55,6 @@ module shef_core
   assign mem_req_o = {shef_cfg_pkg::N_PORTS{ASKS}};
   assign irq_req_o = 1'b1;
   logic unused;
-  assign unused = ^{ShellId, clk_i, rst_ni, wipe_req_i, ctl_req_i, krn_req_i, mem_rsp_i, irq_ack_i};
+  assign unused = ^{ShellId, ClockKhz, clk_i, rst_ni, wipe_req_i, ctl_req_i, krn_req_i, mem_rsp_i, irq_ack_i};
 endmodule
 `default_nettype wire

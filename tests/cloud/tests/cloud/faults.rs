@@ -322,7 +322,7 @@ fn what_is_uploaded_matches_its_manifest_and_the_vendors_values() {
     let bench = machine(Stage::Built);
     fs::remove_file(bench.at("digits.shef")).unwrap();
     bench.reference_values(&"11".repeat(32));
-    assert_eq!(bench.fails(&words(&bench.afi()), "SHEF-CLD-032", "its design is 1111"), 5);
+    assert_eq!(bench.fails(&words(&bench.afi()), "SHEF-CLD-032", "design 1111"), 5);
     fs::write(bench.at("digits.corim"), "x").unwrap();
     let output = bench.run(&words(&bench.afi()));
     assert!(!output.status.success(), "no CoRIM");
