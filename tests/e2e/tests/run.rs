@@ -115,7 +115,7 @@ fn a_job_of_the_project_runs_on_a_card_that_the_command_starts() {
         document["device"],
         format!("sim:rtl?project={}&kernel=native", example().display())
     );
-    assert!(document["design_digest"].as_str().unwrap().starts_with("394b6be1"), "{document}");
+    assert!(document["design_digest"].as_str().unwrap().starts_with("bae05ce5"), "{document}");
     assert_eq!((&document["job"], &document["seed"]), (&"add".into(), &Value::Null));
     let sessions = document["sessions"].as_array().unwrap();
     assert_eq!(sessions.len(), 2);
@@ -229,12 +229,12 @@ fn a_card_that_others_serve_needs_trust_data_and_every_session_is_closed() {
     }
     let mut mixed = command(dir.path(), &other, &[&trusted[..], &REGISTERS, &FILES, &OUT, &DONE]);
     let parts =
-        ["the image, which is vecadd, design", "this card, which is vecadd, design 394b6be1"];
+        ["the image, which is vecadd, design", "this card, which is vecadd, design bae05ce5"];
     fails(mixed, 5, "SHEF-CLI-029", &parts);
     mixed = command(dir.path(), &other, &[&REGISTERS, &FILES, &OUT, &DONE]);
     let device = format!("sim:rtl?project={}", example().display());
     mixed.args(["--device", &device]);
-    fails(mixed, 5, "SHEF-CLI-029", &["vecadd, design", "is vecadd, design 394b6be1"]);
+    fails(mixed, 5, "SHEF-CLI-029", &["vecadd, design", "is vecadd, design bae05ce5"]);
     fs::remove_dir_all(&other).unwrap();
     trust(dir.path(), &card, "[]");
     fails(run(&[&FILES, &OUT, &DONE]), 1, "SHEF-ATT-045", &["progress"]);
@@ -315,7 +315,7 @@ fn what_is_wrong_is_named_before_a_card_is_opened() {
         &other,
         5,
         "SHEF-CLI-029",
-        &["is vecadd, design 394b6be1", "sim:model is digits-knn, design"],
+        &["is vecadd, design bae05ce5", "sim:model is digits-knn, design"],
     );
 
     // A new vendor is no surprise.

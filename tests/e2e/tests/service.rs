@@ -1069,5 +1069,5 @@ fn a_job_has_its_keys_from_a_service() {
     *other.iter_mut().find(|arg| **arg == image).unwrap() = &digits;
     let said = verifier.fails("operator", &other, 5, "SHEF-CLI-029");
     assert!(said.contains("digits.shef is digits-knn, design f79ed0ad"), "{said}");
-    assert!(said.contains("the project is vecadd, design 394b6be1"), "{said}");
+    assert!(said.contains("the project is vecadd, design bae05ce5"), "{said}");
 }
