@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
+use shef_console::file::PathText;
 
 use crate::hdk::{Hdk, digest};
 use crate::logic::{Folder, Image, TOP};
@@ -74,7 +75,7 @@ pub struct Record {
 #[derive(Debug, Clone, Serialize)]
 pub struct Built {
     /// The tarball.
-    pub tarball: PathBuf,
+    pub tarball: PathText,
     /// Its SHA-256.
     pub digest: String,
     /// Tag of the build.
@@ -207,7 +208,7 @@ pub fn build(
     let checked = tarball::check(&tarball, &image.shell_version)?;
     let report = folder.out().join(paths.timing().file_name().unwrap_or_default());
     Ok(Built {
-        tarball,
+        tarball: PathText::from(&tarball),
         digest: checked.digest,
         tag: record.tag,
         searched: record.searched.unwrap_or(0),

@@ -64,7 +64,7 @@ pub fn run(output: &Output, args: &BuildArgs) -> Result<Exit, CliError> {
     drop(watching);
     let slack = built.slack_ns.map_or("not reported".to_owned(), |ns| format!("{ns} ns"));
     for (name, text) in [
-        ("tarball", built.tarball.display().to_string()),
+        ("tarball", built.tarball.to_string()),
         ("SHA-256", built.digest.clone()),
         ("worst slack", slack),
         ("secret", format!("in none of {} files; its own file is gone", built.searched)),
