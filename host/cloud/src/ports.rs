@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use crate::CloudError;
+use shef_gen::f2;
 
-/// The table that the adapter is written for.
-const TABLE: &str = include_str!("../../../shell-rtl/shell/aws_f2/ports.csv");
+use crate::CloudError;
 
 /// A port of the custom logic.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,19 +23,13 @@ impl std::fmt::Display for Port {
     }
 }
 
-/// Our table.
+/// The table that the adapter is written for.
 #[must_use]
 pub fn table() -> Vec<Port> {
-    let rows = TABLE.lines().filter(|line| !line.starts_with('#')).skip(1);
-    rows.filter_map(|row| {
-        let mut cells = row.split(',');
-        Some(Port {
-            name: cells.next()?.to_owned(),
-            width: cells.next()?.parse().ok()?,
-            direction: cells.next()?.to_owned(),
-        })
-    })
-    .collect()
+    let rows = f2::ports(f2::TABLE).expect("the table is part of the program, and a test reads it");
+    rows.into_iter()
+        .map(|f2::Port { name, width, direction, .. }| Port { name, width, direction })
+        .collect()
 }
 
 /// Without comments; line breaks stay.

@@ -117,7 +117,7 @@ pub struct Hit {
     pub form: &'static str,
 }
 
-/// What was looked at.
+/// Result of a scan: how much was read, and what was found.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Files.

@@ -87,7 +87,7 @@ pub struct Check {
     pub passed: bool,
     /// Stable code of its findings; `shef explain` prints the next step.
     pub code: &'static str,
-    /// What was looked at, with its number.
+    /// Kinds of objects that the check read, each with how many.
     pub looked_at: String,
     /// Everything that was found.
     pub findings: Vec<Finding>,

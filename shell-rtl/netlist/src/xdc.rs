@@ -225,7 +225,7 @@ pub(crate) struct Constraints<'n> {
     exceptions: Vec<Exception<'n>>,
     /// Groups of clocks that have no timing between them.
     groups: Vec<Vec<Found<'n>>>,
-    /// Objects that were looked for, with the number found.
+    /// Number of names and patterns in the constraints.
     pub patterns: usize,
     /// Patterns that match nothing.
     pub unmatched: Vec<Remark>,

@@ -310,7 +310,7 @@ fn folder_sources(dir: &Path, full: &Path, top: &str) -> Result<Vec<PathBuf>> {
     }
     let root = crate::repo_root();
     let mut shipped = Vec::new();
-    // The bench has an accelerator of its own, by the same name.
+    // The bench defines its own accelerator, which has the same name.
     let shells = ["sim", "system", "kernel", "aws_f2", "f2_model", "f2_native"];
     let shells = shells.map(|shell| format!("shell-rtl/shell/{shell}"));
     for folder in shells.iter().map(String::as_str).chain(["shell-rtl/rtl"]) {

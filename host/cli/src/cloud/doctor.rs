@@ -1,4 +1,4 @@
-//! `shef cloud doctor`: what a build or a load would fail on.
+//! `shef cloud doctor`: finds what would make a build or a load fail.
 
 use std::path::PathBuf;
 

@@ -15,7 +15,7 @@ use shef_console::{CliError, Exit, Output};
 /// Subcommands of `shef cloud`.
 #[derive(Subcommand)]
 pub enum CloudCommand {
-    /// Find what a build or a load would fail on: HDK, Vivado, memory, account, card
+    /// Find what would make a build or a load fail: HDK, Vivado, memory, account, card
     Doctor(doctor::DoctorArgs),
     /// Make the folder of an image in memory: custom logic, scripts, constraints, secret
     New(new::NewArgs),

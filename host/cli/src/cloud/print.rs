@@ -19,7 +19,7 @@ pub struct ProgramArgs {
     /// Print the commands and changes, and make none
     #[arg(long)]
     pub dry_run: bool,
-    /// Time limit of each program, instead of its own
+    /// Time limit for every program; without it, each has its own
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
 }
