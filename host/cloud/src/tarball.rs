@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
+use crate::CloudError;
 use crate::hdk::digest;
 use crate::logic::IDS;
-use crate::{CloudError, place};
 
 /// Folder in the tarball.
 const FOLDER: &str = "to_aws";
@@ -193,14 +193,6 @@ pub fn check(file: &Path, shell_version: &str) -> Result<Checked, CloudError> {
         }
     }
     Ok(Checked { file: file.to_owned(), bytes, digest: digest(file)?, dcp, tag })
-}
-
-/// Removes what a killed [`pack`] left.
-///
-/// # Errors
-/// SHEF-CLD-055.
-pub fn remove_part(to: &Path) -> Result<(), CloudError> {
-    place::erase(&to.with_extension("tar.part"))
 }
 
 #[cfg(test)]
