@@ -87,7 +87,7 @@ pub struct Source {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Image {
-    /// [`FORMAT`].
+    /// Version of the format: `shef-image/1`.
     pub format: String,
     /// Name of the accelerator.
     pub accelerator: String,
