@@ -12,6 +12,7 @@ use shef_e2e::{ATTACKS, Served, shef_program};
 use shef_fixtures::memory::Needles;
 use shef_flags::ServiceArgs;
 use shef_lab::world::{Cards, Plan, World};
+use shef_project::Design;
 use shef_proto::evidence::RootOfTrust;
 use shef_proto::receipt::Audit;
 use shef_sim::DemoArgs;
@@ -1068,6 +1069,8 @@ fn a_job_has_its_keys_from_a_service() {
     let mut other = run.clone();
     *other.iter_mut().find(|arg| **arg == image).unwrap() = &digits;
     let said = verifier.fails("operator", &other, 5, "SHEF-CLI-029");
-    assert!(said.contains("digits.shef is digits-knn, design f79ed0ad"), "{said}");
-    assert!(said.contains("the project is vecadd, design bae05ce5"), "{said}");
+    let [own, others] = [Design::project(Path::new(&project)), Design::digits()]
+        .map(|design| hex::encode(design.unwrap().digest()));
+    assert!(said.contains(&format!("digits.shef is digits-knn, design {others}")), "{said}");
+    assert!(said.contains(&format!("the project is vecadd, design {own}")), "{said}");
 }

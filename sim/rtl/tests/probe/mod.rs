@@ -3,7 +3,8 @@
 
 use crate::rv32::CoreOp;
 use shef_rtl::{DesignSpec, KernelSim, KernelStraps, Library, build_once, counted, kernel_spec};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 pub const MEMORY: u32 = 0x1000_0000;
 pub const RAM: u32 = 0x2000_0000;
@@ -30,15 +31,6 @@ pub const FETCH_FAULT: u32 = 1 + 1;
 pub const LOAD_FAULT: u32 = 5 + 1;
 pub const STORE_FAULT: u32 = 7 + 1;
 
-/// Writes a file that another test program may be reading, unless it exists.
-fn keep(path: &Path, text: &str) {
-    if std::fs::read_to_string(path).is_ok_and(|there| there == text) {
-        return;
-    }
-    let part = path.with_extension(std::process::id().to_string());
-    std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, path)).expect("package");
-}
-
 /// The design.
 pub fn library() -> &'static Library {
     build_once(&counted(spec())).expect("model")
@@ -46,11 +38,23 @@ pub fn library() -> &'static Library {
 
 /// The specification of the design.
 pub fn spec() -> DesignSpec {
+    kernel_spec(Some(&ROM)).expect("sources").savable()
+}
+
+/// The folder of the package with the probe program. Programs of tests that run at the same time
+/// share it, and so do the threads of one: each program writes the file once, and renames it.
+static ROM: LazyLock<PathBuf> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernel-probe");
     std::fs::create_dir_all(&folder).expect("folder");
-    keep(&folder.join("shef_kernel_rom_pkg.sv"), &crate::rv32::package(&crate::rv32::probe()));
-    kernel_spec(Some(&folder)).expect("sources").savable()
-}
+    let (package, text) =
+        (folder.join("shef_kernel_rom_pkg.sv"), crate::rv32::package(&crate::rv32::probe()));
+    if std::fs::read_to_string(&package).is_ok_and(|there| there == text) {
+        return folder;
+    }
+    let part = package.with_extension(std::process::id().to_string());
+    std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, package)).expect("package");
+    folder
+});
 
 /// Straps of a simulated device.
 pub fn straps() -> KernelStraps {
