@@ -99,12 +99,20 @@ fn failure(slot: u32, number: u32) -> Result<&'static SlotFailure, CloudError> {
 /// How a slot is used.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
-    /// Time between two looks.
+    /// Longest time between two looks.
     pub interval: Duration,
     /// Longest time to wait for a state.
     pub wait: Duration,
     /// Limits of the programs.
     pub limits: Limits,
+}
+
+impl Pace {
+    /// Sleeps until the next look: a quarter of the time that has passed, in its limits.
+    fn pause(self, begun: Instant) {
+        let shortest = Duration::from_millis(10);
+        std::thread::sleep((begun.elapsed() / 4).max(shortest).min(self.interval));
+    }
 }
 
 /// Runs a program of a slot. It reports an error of the slot on standard output.
@@ -206,7 +214,7 @@ fn settle(
             return Err(CloudError::SlotLate { slot, status, seconds, expected });
         }
         watch(&format!("slot {slot} is {status} ({seconds} s)"));
-        std::thread::sleep(pace.interval);
+        pace.pause(begun);
     }
 }
 
@@ -231,7 +239,7 @@ fn reach(
             let (status, seconds) = (found.status.name(), begun.elapsed().as_secs());
             return Err(CloudError::SlotLate { slot, status, seconds, expected });
         }
-        std::thread::sleep(pace.interval);
+        pace.pause(begun);
     }
 }
 
