@@ -186,8 +186,12 @@ impl Hdk {
                 return Err(wrong(format!("{name}: {found}, expected {expected}")));
             }
         }
-        let names = HBM_BARS.iter().flat_map(|name| (0..16).map(move |n| format!("USER_MC{n}_{name}")));
-        match names.into_iter().find(|name| value(name).is_some_and(|v| v.eq_ignore_ascii_case("true"))) {
+        let names =
+            HBM_BARS.iter().flat_map(|name| (0..16).map(move |n| format!("USER_MC{n}_{name}")));
+        match names
+            .into_iter()
+            .find(|name| value(name).is_some_and(|v| v.eq_ignore_ascii_case("true")))
+        {
             Some(name) => Err(wrong(format!("{name}: true, expected false"))),
             None => Ok(()),
         }

@@ -47,5 +47,8 @@ fn the_custom_logic_with_hbm_is_clean() {
         report.crossings.iter().any(|line| line.to.contains(to) && line.form == form)
     };
     assert!(crosses("u_apb_rst", "reset"), "{:#?}", report.crossings);
-    assert!(crosses("g_stack[0].u_up", "reset") && crosses("g_stack[1].u_up", "reset"));
+    for stack in ["g_stack[0].u_up_rst", "g_stack[1].u_up_rst"] {
+        assert!(crosses(stack, "reset"), "{stack}: {:#?}", report.crossings);
+    }
+    println!("{} LUT, {:.1} %", report.luts, 100.0 * report.lut_share);
 }

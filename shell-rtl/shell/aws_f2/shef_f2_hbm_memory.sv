@@ -42,7 +42,7 @@ module shef_f2_hbm_memory
       .rst_no(apb_rst_n)
   );
   for (genvar n = 0; n < 2; n++) begin : g_stack
-    shef_reset_sync u_up (
+    shef_reset_sync u_up_rst (
         .clk_i,
         .rst_ni(complete[n]),
         .rst_no(up[n])

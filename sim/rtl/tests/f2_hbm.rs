@@ -9,6 +9,7 @@ use shef_rtl::{
     build_once, counted, f2_spec,
 };
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Bytes of the HBM.
 const CARD: u64 = 1 << 34;
@@ -146,7 +147,20 @@ fn library() -> &'static Library {
     build_once(&counted(spec)).expect("build")
 }
 
-fn card(seed: u64) -> NativeF2<TestHost> {
+/// Regions on two memory ports: two ports of the HBM.
+fn two_ports() -> &'static Library {
+    let text = include_str!("../../tb/configs/sets2.toml");
+    let shield = shef_gen::shield::parse(text).expect("two sets on two ports");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("f2-hbm-two-ports");
+    std::fs::create_dir_all(&folder).unwrap();
+    let package = folder.join("shef_cfg_pkg.sv");
+    let text = shef_gen::shield::systemverilog(&shield.config, shield.synthesis);
+    std::fs::write(&package, text).unwrap();
+    let spec = f2_spec(true).expect("sources").source(&package).search("shell-rtl/accel/digits");
+    build_once(&spec.param("Hbm", 1)).expect("build")
+}
+
+fn card(library: &Library, seed: u64) -> NativeF2<TestHost> {
     let config = F2Config {
         memory: AxiMemoryConfig {
             reorder: true,
@@ -156,7 +170,7 @@ fn card(seed: u64) -> NativeF2<TestHost> {
         core: CoreClock { seed, ..CoreClock::khz(CORE_KHZ) },
         ..F2Config::seeded(seed)
     };
-    NativeF2::new(library(), config, TestHost::default()).expect("a slot")
+    NativeF2::new(library, config, TestHost::default()).expect("a slot")
 }
 
 fn start(f2: &mut NativeF2<TestHost>) {
@@ -177,7 +191,7 @@ fn ends_clean(f2: &mut NativeF2<TestHost>, what: &str) {
 #[test]
 fn the_host_reaches_the_hbm() {
     for seed in 1..3 {
-        let mut f2 = card(seed);
+        let mut f2 = card(library(), seed);
         let mut rng = Rng::new(seed);
         for round in 0..4 {
             start(&mut f2);
@@ -214,10 +228,39 @@ fn the_host_reaches_the_hbm() {
     }
 }
 
+/// Two memory ports of the core are two ports of the HBM, with one memory behind them.
+#[test]
+fn two_ports_reach_one_memory() {
+    let mut f2 = card(two_ports(), 1);
+    let mut rng = Rng::new(1);
+    start(&mut f2);
+    // The first 64 KiB are a region at port 0, the next a region at port 1.
+    let mut want = vec![0; 1 << 17];
+    for k in 0..24 {
+        let mut bytes = vec![0; 1 + rng.below(2000) as usize];
+        rng.fill(&mut bytes);
+        let len = bytes.len() as u64;
+        let at = if k % 4 == 0 { 0x1_0000 - len / 2 } else { rng.below((1 << 17) - len) };
+        f2.shell.bar4_write(at, &bytes);
+        want[at as usize..][..bytes.len()].copy_from_slice(&bytes);
+        let mut read = vec![0; bytes.len()];
+        f2.shell.bar4_read(at, &mut read);
+        assert!(read == bytes, "read from {at:#x}");
+    }
+    let mut seen = vec![0; 1 << 17];
+    f2.shell.core().memory().read(0, &mut seen);
+    assert!(seen == want, "the memory");
+    for port in 0..2 {
+        let counters = f2.shell.core().axi_memories()[port].counters;
+        assert!(counters.writes > 10 && counters.reads > 10, "port {port}: {counters:?}");
+    }
+    ends_clean(&mut f2, "two ports");
+}
+
 /// The shell sees both monitors of the IP, bit by bit.
 #[test]
 fn the_monitors_reach_the_shell() {
-    let mut f2 = card(1);
+    let mut f2 = card(library(), 1);
     for level in [0, 1] {
         for n in 0..2_u64 {
             let sim = f2.shell.core().sim();
@@ -244,7 +287,7 @@ fn the_monitors_reach_the_shell() {
 /// A host that is early waits for the initialisation: nothing reaches the HBM before.
 #[test]
 fn no_access_before_the_memory_is_ready() {
-    let mut f2 = card(1);
+    let mut f2 = card(library(), 1);
     f2.shell.core().sim().poke("ddr_ready", 0);
     start(&mut f2);
     assert_eq!(f2::STATUS_MEMORY_READY.get(f2.page(f2::STATUS)), 0);

@@ -192,7 +192,8 @@ fn the_hbm_is_the_one_of_the_kit() {
     let kit = bench.at("hdk").display().to_string();
     let new = ["cloud", "new", "image", "--hdk", &kit, "--vendor", "vendor", "--hbm"];
     let good = fs::read_to_string(bench.at(HBM)).unwrap();
-    let map = |value: &str| format!("\"USER_MC7_MANUAL_ADDR_MAP_SEL\": [ {{ \"value\": \"{value}\"");
+    let map =
+        |value: &str| format!("\"USER_MC7_MANUAL_ADDR_MAP_SEL\": [ {{ \"value\": \"{value}\"");
     for (from, to, found) in [
         ("16GB", "8GB", "USER_HBM_DENSITY: 8GB, expected 16GB"),
         ("USER_SWITCH_ENABLE_01", "USER_SWITCH", "USER_SWITCH_ENABLE_01: no value, expected TRUE"),
