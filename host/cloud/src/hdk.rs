@@ -39,15 +39,15 @@ const MORE: [&str; 4] =
     ["HDK_IP_SRC_DIR", "HDK_BD_SRC_DIR", "HDK_BD_GEN_DIR", "VIVADO_TOOL_VERSION"];
 /// The IP of the HBM, below the kit.
 const HBM: &str = "hdk/common/ip/cl_ip/cl_ip.srcs/sources_1/ip/cl_hbm/cl_hbm.xci";
-/// What it must be: two stacks, and a switch over each that gives all ports all addresses.
+/// Values that it needs: two stacks, and a switch over each that gives all ports all addresses.
 const HBM_NEEDS: [(&str, &str); 4] = [
     ("USER_HBM_DENSITY", "16GB"),
     ("USER_HBM_STACK", "2"),
     ("USER_SWITCH_ENABLE_00", "TRUE"),
     ("USER_SWITCH_ENABLE_01", "TRUE"),
 ];
-/// What no controller may have: an address map of its own, by which two addresses can be one entry,
-/// and ECC scrubbing, by which the shell's monitor times out.
+/// Options that no controller may have: a customer address map, by which two addresses can be one
+/// entry, and ECC scrubbing, by which the shell's monitor times out.
 const HBM_BARS: [&str; 3] =
     ["MANUAL_ADDR_MAP_SEL", "ENABLE_ECC_SCRUBBING", "INITILIZE_MEM_USING_ECC_SCRUB"];
 /// Longest description of an IP that is read.

@@ -1,6 +1,6 @@
 // Memory ports of the core on the HBM of AWS F2, through the vendor's IP cl_hbm.
 //
-// mem_*: the ports, each through a shef_f2_hbm of its own, on clk_i; 32 bytes a cycle each way.
+// mem_*: the ports, each through its own shef_f2_hbm, on clk_i; 32 bytes a cycle each way.
 // Port p is AXI port p of the IP, whose switch gives every port the whole 16 GiB: h2c and the Shield
 // address one memory, as with DDR, and all ports share the switch beside the lowest addresses.
 // rst_ni (clk_i) and run_i (a flip-flop) are the reset of the memory. Both resets of the IP follow

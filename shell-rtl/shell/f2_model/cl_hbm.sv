@@ -2,7 +2,7 @@
 // memory, as behind the switch of the IP.
 //
 // apb_complete_*: some cycles of the APB clock after its reset, while the top's memory is ready.
-// Each output of a monitor has a value of its own. req, rsp: the memory ports. error: a port was used
+// Each output of a monitor has another value. req, rsp: the memory ports. error: a port was used
 // against its rules.
 `default_nettype none
 /* verilator lint_off UNUSEDSIGNAL */
