@@ -1,9 +1,10 @@
 // shef_f2_life against any clock, core, shell and host: the core runs without a request to wipe only
 // after a start, which follows a wipe that was acknowledged or has run out of time, and a reset.
-// It is in reset in the cycle after its clock is gone. A function-level reset is acknowledged once, and only in
-// reset: after the wipe, or, without a clock, after its bound. With a clock that stays it is
-// acknowledged within a bound. The medium is open only while the core is in reset and wiped. The
-// memory controller is reset when the core did not end its wipe.
+// It leaves reset only when no burst is open outside, and is in reset in the cycle after its clock is
+// gone. A function-level reset is acknowledged once, and only in reset: after the wipe, or, if there
+// can be none, after its bound; always within a bound, and within that of a wipe if the clock stays
+// and no burst stays open. The medium is open only while the core is in reset and wiped, with no
+// burst open. The memory controller is reset when the core did not end its wipe.
 `default_nettype none
 module f2_life (
     input wire clk_i,
@@ -17,6 +18,7 @@ module f2_life (
     input wire quiet_i
 );
   localparam int unsigned Wipe = 6, Flr = 7, Drain = 3, Hold = 2;
+  localparam int unsigned Bound = Flr + Wipe + Drain + 2 * Hold + 9;
   localparam logic [2:0] LOCK = 3'd0, WIPE = 3'd1, DRAIN = 3'd2, HELD = 3'd3, RUN = 3'd4;  // of the dut
   logic flr_done, run, memory_run, wipe_req, running, held, wiping, unlocked;
   logic [31:0] cycles;
@@ -30,10 +32,10 @@ module f2_life (
   );
 
   logic init = 1'b0, past = 1'b0;
-  logic locked_q, run_q, wipe_req_q, start_q, flr_q, pending_q, memory_q, memory_before_q;
+  logic locked_q, run_q, wipe_req_q, start_q, flr_q, pending_q, memory_q, memory_before_q, quiet_q;
   logic clean;           // wiped, or out of time, and not run since without a request to wipe
   logic unended;         // it ran out of time, and the memory was not reset since
-  logic [5:0] waits;     // cycles of a reset that is not acknowledged, with a clock
+  logic [5:0] waits;     // cycles of a reset that is not acknowledged, with a clock and no open burst
   logic [3:0] wiping_q;  // cycles of the request with the core running
   always_ff @(posedge clk_i) begin
     init <= 1'b1;
@@ -43,6 +45,7 @@ module f2_life (
     run_q <= run;
     wipe_req_q <= wipe_req;
     start_q <= start_i;
+    quiet_q <= quiet_i;
     flr_q <= rst_ni && flr_i;
     memory_q <= memory_run;
     memory_before_q <= memory_q;
@@ -61,9 +64,12 @@ module f2_life (
           !clean) unended <= 1'b1;
       if (flr_i && !flr_q) pending_q <= 1'b1;
       else if (flr_done) pending_q <= 1'b0;
-      waits <= pending_q && locked_i && !flr_done ? waits + 6'(waits != '1) : '0;
+      waits <= pending_q && locked_i && (quiet_i || dut.state_q != LOCK) && !flr_done ?
+          waits + 6'(waits != '1) : '0;
     end
   end
+
+  wire [31:0] held_for = dut.timer_q > Hold ? Hold : dut.timer_q;
 
   // The acknowledgement of the last wipe is gone when the next begins.
   always_comb if (init && rst_ni && !(run && wipe_req)) assume (!wiped_i);
@@ -75,14 +81,16 @@ module f2_life (
     if (past && rst_ni) begin
       if (!locked_q) a_clock : assert (!run);
       if (run && !run_q && !wipe_req) a_start : assert (start_q && clean && !wipe_req_q);
+      if (run && !run_q) a_quiet : assert (quiet_q);
       if (run && run_q && wipe_req_q) a_request : assert (wipe_req);
-      if (held) a_held : assert (!run && clean);
+      if (held) a_held : assert (!run && clean && quiet_i);
       if (running) a_running : assert (run && !wipe_req || !locked_q);
       if (flr_done) begin
         a_asked : assert (pending_q);
         a_reset : assert (!run);
         a_wiped : assert (clean || dut.flr_wait_q >= Flr);
       end
+      a_bound : assert (dut.flr_wait_q <= 32'(Bound));
       // Where the invariants lead.
       a_wait : assert (waits <= 6'(4 * Hold + Wipe + Drain + 8));
       if (run && !wipe_req) a_memory : assert (memory_run && memory_q && !unended);
@@ -103,6 +111,15 @@ module f2_life (
           dut.timer_q == 32'(wiping_q));
       if (dut.state_q == RUN) inv_runs : assert (memory_run && !wipe_req);
       unique case (dut.state_q)
+        LOCK: inv_flr_lock : assert (dut.flr_wait_q <= 32'(Flr) + 1 + held_for ||
+            !dut.flr_pending_q);
+        WIPE: inv_flr_wipe : assert (dut.flr_wait_q <= 32'(Flr + Hold) + dut.timer_q + 3);
+        DRAIN: inv_flr_drain : assert (dut.flr_wait_q <= 32'(Flr + Hold + Wipe) + dut.timer_q + 5);
+        HELD: inv_flr_held : assert (dut.flr_wait_q <= 32'(Flr + Hold + Wipe + Drain) + 7 +
+            held_for + 32'(!dut.flr_pending_q));
+        default: inv_flr_run : assert (dut.flr_wait_q <= 32'd1);
+      endcase
+      unique case (dut.state_q)
         LOCK: inv_wait_lock : assert (waits <= 6'(Hold + 2) && 32'(waits) <= dut.timer_q + 1);
         WIPE: inv_wait_wipe : assert (32'(waits) <= dut.timer_q + Hold + 4);
         DRAIN: inv_wait_drain : assert (32'(waits) <= dut.timer_q + Hold + Wipe + 5);
@@ -121,6 +138,7 @@ module f2_life (
       c_run : cover (running);
       c_done : cover (flr_done && clean);
       c_late : cover (flr_done && !clean);
+      c_open : cover (flr_done && !clean && locked_q && !quiet_q);
       c_memory : cover (!memory_run && locked_q && clean);
     end
   end

@@ -4,7 +4,7 @@
 // all there, also if the core is gone a cycle later. Promised beats are sent, each once and in order (one
 // symbolic beat, by its data's lowest bits), and nothing else; a beat without a promise is dropped
 // with the path. Without the path responses are taken at once. Idle means that the shell owes
-// nothing and is owed nothing.
+// nothing and is owed nothing, and stays while there is no path.
 `default_nettype none
 module f2_pcim
   import shef_pkg::*;
@@ -31,7 +31,7 @@ module f2_pcim
   );
 
   logic init = 1'b0, past = 1'b0;
-  logic aw_q, w_q, ar_q;
+  logic aw_q, w_q, ar_q, rest_q;
   axi_req_t req_q;
   logic [3:0] owed;         // beats of bursts whose AW was taken
   logic [3:0] promised;     // and of the one that is offered
@@ -70,6 +70,7 @@ module f2_pcim
     w_q <= rst_ni && req.w_valid && !rsp.w_ready;
     ar_q <= rst_ni && req.ar_valid && !rsp.ar_ready;
     req_q <= req;
+    rest_q <= rst_ni && idle && !up_i;
     if (!rst_ni) begin
       owed <= '0;
       promised <= '0;
@@ -113,6 +114,7 @@ module f2_pcim
       if (!up_i) a_taken : assert (req.b_ready && req.r_ready);
       if (idle) a_idle : assert (owed == '0 && promised == '0 && writes == '0 && reads == '0 &&
           !req.aw_valid && !req.ar_valid && !req.w_valid);
+      if (rest_q) a_stays_idle : assert (idle);
       // How the ghosts follow the pointers.
       inv_owed : assert (owed == 4'(3'(dut.open_q - dut.sent_q)) + 4'(dut.out_valid_q));
       inv_promised : assert (promised == 4'(3'(dut.promise_q - dut.sent_q)) + 4'(dut.out_valid_q));

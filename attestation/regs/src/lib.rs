@@ -378,7 +378,7 @@ pub mod f2 {
     /// The Security Kernel has booted.
     pub const STATUS_READY: Field = Field { lsb: 2, width: 1 };
     /// Card memory is calibrated.
-    pub const STATUS_DDR_READY: Field = Field { lsb: 3, width: 1 };
+    pub const STATUS_MEMORY_READY: Field = Field { lsb: 3, width: 1 };
     /// The boot medium is frozen: writes are dropped, and reads return 0.
     pub const STATUS_FROZEN: Field = Field { lsb: 4, width: 1 };
     /// The core is being wiped.

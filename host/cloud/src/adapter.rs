@@ -81,7 +81,7 @@ impl Status {
         (f2::STATUS_LOCKED.put(1), "clock locked"),
         (f2::STATUS_RUNNING.put(1), "running"),
         (f2::STATUS_READY.put(1), "kernel ready"),
-        (f2::STATUS_DDR_READY.put(1), "memory ready"),
+        (f2::STATUS_MEMORY_READY.put(1), "memory ready"),
         (f2::STATUS_FROZEN.put(1), "medium frozen"),
         (f2::STATUS_WIPING.put(1), "wiping"),
     ];

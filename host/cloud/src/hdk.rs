@@ -37,6 +37,21 @@ const VARIABLES: [(&str, &str); 5] = [
 /// Further variables, with values that the set-up chooses.
 const MORE: [&str; 4] =
     ["HDK_IP_SRC_DIR", "HDK_BD_SRC_DIR", "HDK_BD_GEN_DIR", "VIVADO_TOOL_VERSION"];
+/// The IP of the HBM, below the kit.
+const HBM: &str = "hdk/common/ip/cl_ip/cl_ip.srcs/sources_1/ip/cl_hbm/cl_hbm.xci";
+/// Values that it needs: two stacks, and a switch over each that gives all ports all addresses.
+const HBM_NEEDS: [(&str, &str); 4] = [
+    ("USER_HBM_DENSITY", "16GB"),
+    ("USER_HBM_STACK", "2"),
+    ("USER_SWITCH_ENABLE_00", "TRUE"),
+    ("USER_SWITCH_ENABLE_01", "TRUE"),
+];
+/// Options that no controller may have: a customer address map, by which two addresses can be one
+/// entry, and ECC scrubbing, by which the shell's monitor times out.
+const HBM_BARS: [&str; 3] =
+    ["MANUAL_ADDR_MAP_SEL", "ENABLE_ECC_SCRUBBING", "INITILIZE_MEM_USING_ECC_SCRUB"];
+/// Longest description of an IP that is read.
+const MAX_IP: u64 = 8 << 20;
 /// Longest text file that is read.
 const MAX_TEXT: u64 = 1 << 20;
 
@@ -143,6 +158,42 @@ impl Hdk {
                 lost: lost.len(),
                 total: paths.len(),
             }),
+        }
+    }
+
+    /// Checks that the kit has the IP of the HBM, as `cl_shef` instantiates it: 16 GiB that each port
+    /// reaches, without what AWS's errata forbid.
+    ///
+    /// # Errors
+    /// SHEF-CLD-001.
+    pub fn hbm(&self) -> Result<(), CloudError> {
+        let wrong = |found: String| CloudError::NoHdk {
+            dir: self.root.clone(),
+            what: HBM.to_owned(),
+            found,
+        };
+        let bytes = shef_files::regular::read(&self.root.join(HBM), MAX_IP);
+        let bytes = bytes.map_err(|e| wrong(e.to_string()))?;
+        let text = String::from_utf8_lossy(&bytes);
+        // An entry is "NAME": [ { "value": "VALUE", ... } ].
+        let value = |name: &str| {
+            let (_, rest) = text.split_once(&format!("\"{name}\""))?;
+            rest.split_once("\"value\"")?.1.split('"').nth(1)
+        };
+        for (name, expected) in HBM_NEEDS {
+            let found = value(name).unwrap_or("no value");
+            if !found.eq_ignore_ascii_case(expected) {
+                return Err(wrong(format!("{name}: {found}, expected {expected}")));
+            }
+        }
+        let names =
+            HBM_BARS.iter().flat_map(|name| (0..16).map(move |n| format!("USER_MC{n}_{name}")));
+        match names
+            .into_iter()
+            .find(|name| value(name).is_some_and(|v| v.eq_ignore_ascii_case("true")))
+        {
+            Some(name) => Err(wrong(format!("{name}: true, expected false"))),
+            None => Ok(()),
         }
     }
 

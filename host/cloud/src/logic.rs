@@ -39,6 +39,10 @@ const MARK: &str = ".shef-cloud";
 const FORMAT: &str = "shef-image/1";
 /// Parameter of the top module: the core's clock is 1,000 MHz divided by an eighth of it.
 const DIVIDER: &str = "CoreDiv8";
+/// Parameter of the top module: 1 for card memory in the HBM.
+const HBM: &str = "Hbm";
+/// The HDK's IP of the HBM, an element of a Tcl list.
+const HBM_IP: &str = " \\\n  ${HDK_IP_SRC_DIR}/cl_hbm/cl_hbm.xci";
 /// Constraints that the HDK's scripts read.
 const CONSTRAINTS: [&str; 3] = ["cl_synth_user", "cl_timing_user", "small_shell_cl_pnr_user"];
 const SYNTHESIS: &str = include_str!("scripts/synth.tcl");
@@ -110,6 +114,9 @@ pub struct Image {
     pub hdk_release: String,
     /// Clock of the core in kHz.
     pub core_khz: u32,
+    /// Whether card memory is the HBM, 16 GiB, instead of the DDR, 64 GiB.
+    #[serde(default)]
+    pub hbm: bool,
     /// Name of the device: of every card with this image.
     pub ueid: String,
     /// SHA-256 of the DeviceID certificate.
@@ -226,6 +233,14 @@ pub fn identity(design: &str, shell: &str, target: &str) -> Result<String, Cloud
         digest("the digest of the shell", shell)?,
         digest("the digest of the design", design)?,
     ))
+}
+
+/// The script of synthesis: parameters of the top module, and the IP that it needs.
+fn synthesis(clock: CoreClock, hbm: bool) -> String {
+    let (parameter, ip) =
+        if hbm { (format!(" -generic {HBM}=1"), HBM_IP) } else { (String::new(), "") };
+    let generic = format!("{DIVIDER}={}{parameter}", clock.div8);
+    SYNTHESIS.replace("@GENERIC@", &generic).replace("@HBM@", ip)
 }
 
 /// 32 bytes as a constant, byte 0 lowest.
@@ -363,8 +378,7 @@ impl Folder {
             let below = format!("{TOP}/build/constraints/{}", file.name);
             self.add(&below, &file.bytes, &mut image)?;
         }
-        let generic = format!("{DIVIDER}={}", clock.div8);
-        let script = SYNTHESIS.replace("@GENERIC@", &generic);
+        let script = synthesis(clock, image.hbm);
         self.add(&format!("{TOP}/build/scripts/synth_{TOP}.tcl"), script.as_bytes(), &mut image)?;
         for name in LINKS {
             let link = build.join("scripts").join(name);
@@ -505,6 +519,17 @@ mod tests {
         assert!(text.contains("assign root_o = 2'd3;"));
         assert!(identity("ab", &design, "aws-f2").is_err());
         assert!(identity(&design, &design, &"x".repeat(33)).is_err());
+    }
+
+    #[test]
+    fn the_hbm_is_a_parameter_and_an_ip() {
+        let clock = CoreClock::at_most(125.0).unwrap();
+        let [ddr, hbm] = [false, true].map(|hbm| synthesis(clock, hbm));
+        assert!(ddr.contains("-generic CoreDiv8=64\n") && !ddr.contains("hbm"), "{ddr}");
+        assert!(hbm.contains("-generic CoreDiv8=64 -generic Hbm=1\n"), "{hbm}");
+        let list = "cl_axi_register_slice_light.xci \\\n  ${HDK_IP_SRC_DIR}/cl_hbm/cl_hbm.xci]\n";
+        assert!(hbm.contains(list), "{hbm}");
+        assert!(!ddr.contains('@') && !hbm.contains('@'));
     }
 
     #[test]

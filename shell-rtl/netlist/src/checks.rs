@@ -235,6 +235,55 @@ pub(crate) fn memory(design: &Design<'_>) -> Check {
     check("memory", "SHEF-NET-106", format!("{count} ports"), findings)
 }
 
+/// A custom logic with the HBM gives the shell the IP's monitors, and the IP its clocks.
+pub(crate) fn hbm(design: &Design<'_>) -> Check {
+    let netlist = design.netlist;
+    let mut findings = Vec::new();
+    let instances: Vec<_> = netlist.cells.iter().filter(|cell| cell.kind == "cl_hbm").collect();
+    if instances.len() > 1 {
+        let what = format!("{} instances of cl_hbm: expected at most 1", instances.len());
+        findings.push(design.finding(netlist.src, what));
+    }
+    let mut count = 0;
+    if let [hbm] = instances.as_slice() {
+        let mut same = |pin: &str, port: &Wire<'_>| {
+            count += 1;
+            let bits = netlist.pin(hbm, pin);
+            let origins = bits.iter().map(|bit| netlist.origin(*bit));
+            if bits.len() != port.width as usize
+                || !origins.eq(port.bits().map(|bit| netlist.origin(bit)))
+            {
+                let what = format!("{} is not connected to {pin} of cl_hbm", name(port));
+                findings.push(design.finding(port.src, what));
+            }
+        };
+        for stack in 0..2 {
+            for wire in netlist.wires.iter().filter(|wire| wire.port.is_some()) {
+                let port = name(wire).strip_prefix("hbm_apb_").unwrap_or_default();
+                let signal = port.strip_suffix(&format!("_{stack}")).unwrap_or_default();
+                match signal {
+                    // The IP has no such pins.
+                    "" | "pprot" | "pstrb" => {}
+                    "preset_n" => same(&format!("MON_APB_{stack}_PRESET_N"), wire),
+                    _ => same(&format!("APB_{stack}_{}_MON", signal.to_uppercase()), wire),
+                }
+            }
+            if let Some(wire) = netlist.port("clk_hbm_ref") {
+                same(&format!("HBM_REF_CLK_{stack}"), wire);
+                same(&format!("APB_{stack}_PCLK"), wire);
+            }
+        }
+        for pin in hbm.pins.iter().filter(|pin| pin.name.ends_with("_ACLK")) {
+            count += 1;
+            if !netlist.bits(pin).iter().any(|bit| netlist.origin(*bit) >= FIRST) {
+                let what = format!("{} of cl_hbm has no clock", pin.name);
+                findings.push(design.finding(hbm.src, what));
+            }
+        }
+    }
+    check("hbm", "SHEF-NET-118", format!("{count} connections"), findings)
+}
+
 /// No cell that AWS refuses.
 pub(crate) fn cells(design: &Design<'_>) -> Check {
     let boxes = design.netlist.cells.iter().filter(|cell| Kind::of(cell) == Kind::Box);

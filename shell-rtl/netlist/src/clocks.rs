@@ -44,6 +44,19 @@ pub(crate) fn clock_of_pin<'c>(cell: &'c Cell<'_>, pin: &str) -> Option<&'c str>
         "sh_ddr" if pin.contains("stat") => Some("stat_clk"),
         "sh_ddr" if pin.starts_with("cl_sh_ddr_axi_") || pin == "sh_cl_ddr_is_ready" => Some("clk"),
         "sh_ddr" => None,
+        "cl_hbm" if pin.starts_with("MON_") || pin.ends_with("PRESET_N") => None,
+        "cl_hbm" => {
+            // Of a port with two digits, or of a stack with one.
+            let digits = pin.trim_start_matches(|c: char| !c.is_ascii_digit());
+            let number = digits.split('_').next().unwrap_or_default();
+            let axi = pin.starts_with("AXI_");
+            let is_clock = |name: &str| {
+                let name = name.strip_prefix(if axi { "AXI_" } else { "APB_" });
+                let name = name.and_then(|name| name.strip_prefix(number));
+                name == Some(if axi { "_ACLK" } else { "_PCLK" })
+            };
+            cell.pins.iter().find(|pin| is_clock(pin.name)).map(|pin| pin.name)
+        }
         kind if buffer(kind) => (pin == "CE").then_some("I"),
         kind if clock_source(kind) => None,
         _ => {

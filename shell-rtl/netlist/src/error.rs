@@ -98,6 +98,9 @@ shef_proto::coded! {
         "SHEF-NET-117": "a file or folder that AWS's build does not take as it is",
             "encrypt.tcl takes the files of one flat folder and leaves .svh plain; it copies no memory files, and a source reads and runs \
              nothing outside of the design. The top module has the folder's name.",
+        "SHEF-NET-118": "the HBM IP is not connected as the shell needs it",
+            "AWS refuses an image with cl_hbm whose monitor the shell does not see: connect the APB_n_*_MON pins of each stack to the ports \
+             hbm_apb_*_n, MON_APB_n_PRESET_N to hbm_apb_preset_n_n, HBM_REF_CLK_n and APB_n_PCLK to clk_hbm_ref, and give each AXI port a clock.",
     }
 }
 

@@ -193,6 +193,9 @@ pub fn lint(logic: &CustomLogic, hdk: Option<&Path>, scratch: &Path) -> Result<R
     let mut sources = logic.sources.clone();
     sources.generated.push((error::HEADER.into(), shell.text.clone()));
     sources.generated.push(("sh_ddr.sv".into(), shell.memory.clone()));
+    sources.generated.push(("cl_hbm.sv".into(), source::HBM.to_owned()));
+    let (name, text) = source::HBM_PORTS;
+    sources.generated.push((name.into(), text.to_owned()));
     let folder = scratch.join("design");
     std::fs::create_dir_all(&folder)
         .map_err(|e| Error::Folder { path: folder.clone(), reason: e.to_string() })?;
@@ -209,6 +212,7 @@ pub fn lint(logic: &CustomLogic, hdk: Option<&Path>, scratch: &Path) -> Result<R
         checks::undriven(&design),
         checks::answers(&design),
         checks::memory(&design),
+        checks::hbm(&design),
         checks::cells(&design),
         checks::clocks(&design),
         checks::loops(&design),

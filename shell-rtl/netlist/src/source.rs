@@ -8,6 +8,12 @@ use crate::{Check, CustomLogic, Design, Error, Finding, Result, check as checked
 
 /// The memory controller, whose content AWS encrypts.
 pub(crate) const SH_DDR: &str = include_str!("sh_ddr.sv");
+/// Ports of the HBM IP, a header that [`HBM`] includes.
+pub(crate) const HBM_PORTS: (&str, &str) =
+    ("cl_hbm_ports.vh", include_str!("../../shell/f2_model/cl_hbm_ports.vh"));
+/// The HBM IP from outside: its ports, no content.
+pub(crate) const HBM: &str =
+    "`default_nettype none\nmodule cl_hbm (\n`include \"cl_hbm_ports.vh\"\n);\nendmodule\n";
 /// The custom logic of this repository.
 const SHIPPED: &str = "cl_shef";
 /// Its folder.
@@ -83,7 +89,18 @@ pub(crate) fn in_folder(folder: &Path) -> Result<CustomLogic> {
         .define("XSDB_SLV_DIS", "1")
         .define("USE_64GB_DDR_DIMM", "1");
     sources.files.extend(all.iter().filter(|path| is(path, "v")).cloned());
+    let script = real.join(format!("build/scripts/synth_{top}.tcl"));
+    for (name, value) in generics(&std::fs::read_to_string(script).unwrap_or_default()) {
+        sources = sources.param(name, value);
+    }
     Ok(CustomLogic { sources, constraints: constraints(&folders)?, folder: Some(real) })
+}
+
+/// The parameters that a synthesis script sets: `-generic NAME=VALUE`.
+fn generics(script: &str) -> impl Iterator<Item = (&str, &str)> {
+    let words = || script.split_whitespace();
+    let pairs = words().zip(words().skip(1));
+    pairs.filter(|(option, _)| *option == "-generic").filter_map(|(_, pair)| pair.split_once('='))
 }
 
 pub(crate) fn shipped() -> Result<CustomLogic> {

@@ -277,6 +277,70 @@ fn the_statistics_bus_belongs_to_the_memory_controller() {
     open.fails(&["memory"], "cl_ports.vh:", "cl_sh_ddr_stat_ack does not come from sh_ddr");
 }
 
+/// The small custom logic with the HBM IP, its monitors and clocks connected.
+fn with_hbm() -> Small {
+    let mut small = Small::new();
+    let mut pins = Vec::new();
+    for n in 0..2 {
+        for name in ["paddr", "psel", "penable", "pwrite", "pwdata", "prdata", "pready", "pslverr"]
+        {
+            small = small.edit("cl_small.sv", &format!("  `SMALL_TIE(hbm_apb_{name}_{n});\n"), "");
+            let pin = name.to_uppercase();
+            pins.push(format!(".APB_{n}_{pin}_MON(hbm_apb_{name}_{n})"));
+        }
+        pins.push(format!(".MON_APB_{n}_PRESET_N(hbm_apb_preset_n_{n})"));
+        pins.push(format!(".HBM_REF_CLK_{n}(clk_hbm_ref), .APB_{n}_PCLK(clk_hbm_ref)"));
+    }
+    pins.extend((0..32).map(|p| format!(".AXI_{p:02}_ACLK(clk_main_a0)")));
+    small.more(&format!("  cl_hbm u_hbm (\n      {}\n  );", pins.join(",\n      ")))
+}
+
+#[test]
+fn the_hbm_gives_the_shell_its_monitors() {
+    let report = with_hbm().lint();
+    assert!(report.passed(), "{:#?}", findings(&report));
+    let edit = |from: &str, to: &str| with_hbm().edit("cl_small.sv", from, to);
+    let open = edit(".APB_1_PREADY_MON(hbm_apb_pready_1)", ".APB_1_PREADY_MON()")
+        .more("  assign hbm_apb_pready_1 = 1'b0;");
+    open.fails(&["hbm"], "cl_ports.vh:", "hbm_apb_pready_1 is not connected to APB_1_PREADY_MON");
+    let crossed = edit(".APB_0_PSEL_MON(hbm_apb_psel_0)", ".APB_0_PSEL_MON(hbm_apb_penable_0)")
+        .edit(
+            "cl_small.sv",
+            ".APB_0_PENABLE_MON(hbm_apb_penable_0)",
+            ".APB_0_PENABLE_MON(hbm_apb_psel_0)",
+        );
+    crossed.fails(&["hbm"], "cl_ports.vh:", "hbm_apb_psel_0 is not connected to APB_0_PSEL_MON");
+    let reset = edit("PRESET_N(hbm_apb_preset_n_0)", "PRESET_N(1'b1)");
+    reset.fails(&["hbm"], "cl_ports.vh:", "hbm_apb_preset_n_0 is not connected");
+    let clock = edit(".HBM_REF_CLK_1(clk_hbm_ref)", ".HBM_REF_CLK_1(clk_main_a0)");
+    clock.fails(
+        &["hbm", "crossings"],
+        "cl_ports.vh:",
+        "clk_hbm_ref is not connected to HBM_REF_CLK_1",
+    );
+    let still = edit(".AXI_23_ACLK(clk_main_a0)", ".AXI_23_ACLK(1'b0)");
+    still.fails(&["hbm"], "cl_small.sv:", "AXI_23_ACLK of cl_hbm has no clock");
+    let driven = with_hbm().more("  assign clk_hbm_ref = sda_b_q;");
+    driven.fails(&["inputs"], "", "clk_hbm_ref is an input");
+    let twice = with_hbm().more("  cl_hbm u_second (.HBM_REF_CLK_0(clk_hbm_ref));");
+    twice.fails(&["hbm"], "cl_small.sv:", "2 instances of cl_hbm");
+}
+
+/// The parameters are those that the script of synthesis sets.
+#[test]
+fn parameters_of_the_synthesis_script_hold() {
+    let folder = tempfile::tempdir().unwrap();
+    let logic = folder.path().join("cl_small");
+    Small::new().write(&logic);
+    std::fs::create_dir_all(logic.join("build/scripts")).unwrap();
+    let script =
+        "synth_design -top ${CL} -generic CoreDiv8=64 -generic Hbm=1\nwrite_checkpoint x\n";
+    std::fs::write(logic.join("build/scripts/synth_cl_small.tcl"), script).unwrap();
+    let logic = CustomLogic::in_folder(&logic).unwrap();
+    let params = [("CoreDiv8", "64"), ("Hbm", "1")].map(|(n, v)| (n.to_owned(), v.to_owned()));
+    assert_eq!(logic.sources.params, params);
+}
+
 // ---- cells and clocks ----
 
 #[test]

@@ -133,7 +133,9 @@ impl Elaborated {
     pub fn new(set: &SourceSet, folder: &Path) -> Result<Self> {
         let (_, sources) = set.read()?;
         let then = format!("; write_rtlil {NETLIST}");
-        let run = Run { before: CELLS, options: RELAXED, then: &then };
+        let parameters = set.params.iter().map(|(name, value)| format!(" -G {name}={value}"));
+        let options = RELAXED.to_owned() + &parameters.collect::<String>();
+        let run = Run { before: CELLS, options: &options, then: &then };
         run.read(set, &sources, &set.top, folder)?;
         let file = folder.join(NETLIST);
         let netlist =

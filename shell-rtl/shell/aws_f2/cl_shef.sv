@@ -6,19 +6,20 @@
 //   OCL  -> shef_f2_ocl: control window, adapter page, boot medium
 //   PCIS -> shef_f2_pcis: card memory (h2c of shef_system)
 //   PCIM <- shef_f2_pcim: host memory
-//   sh_ddr on the core's clock <- shef_f2_ddr
+//   sh_ddr on the core's clock <- shef_f2_ddr, or with Hbm: cl_hbm <- shef_f2_hbm_memory
 // SDA answers and does nothing. Unused outputs are driven here.
 module cl_shef
   import shef_pkg::*;
   import shef_f2_pkg::*;
 #(
-    parameter int unsigned CoreDiv8 = 120  // core clock: 1,000 MHz / (CoreDiv8 / 8)
+    parameter int unsigned CoreDiv8 = 120,  // core clock: 1,000 MHz / (CoreDiv8 / 8)
+    parameter bit Hbm = 1'b0                // card memory: the HBM instead of the DDR
 ) (
     `include "cl_ports.vh"
 );
   localparam int unsigned NPorts = shef_cfg_pkg::N_PORTS;
   localparam int unsigned CoreKhz = VCO_KHZ * 8 / CoreDiv8;
-  localparam logic [63:0] CardBytes = 64'h10_0000_0000;
+  localparam logic [63:0] CardBytes = Hbm ? 64'h4_0000_0000 : 64'h10_0000_0000;
 
   assign cl_sh_id0 = 32'hF010_1D0F;
   assign cl_sh_id1 = 32'h1D51_FEDC;
@@ -83,7 +84,7 @@ module cl_shef
   );
   // A flip-flop: the reset as logic of its clock sees it.
   (* shef_cdc = "flags" *) logic core_rst_q;  // the status shows other bits only with it
-  logic wipe_ack_q, ready_q, ddr_ready_q;
+  logic wipe_ack_q, ready_q, memory_ready_q;
   (* shef_cdc = "flags" *) logic [3:0] alert_q;
   always_ff @(posedge core_clk) core_rst_q <= core_rst_n;
 
@@ -126,7 +127,7 @@ module cl_shef
       answer_ready, core_access_valid, core_access_ready, core_answer_valid, core_answer_ready;
   access_t access, core_access;
   answer_t answer, core_answer;
-  logic ddr_ready, irq_dropped, pcis_read_late, pcis_write_late;
+  logic memory_ready, irq_dropped, pcis_read_late, pcis_write_late;
   always_ff @(posedge clk_main_a0) linked_q <= main_rst_n && locked;
   always_ff @(posedge clk_main_a0 or negedge link_rst_n) begin
     if (!link_rst_n) link_up_q <= 1'b0;
@@ -170,7 +171,7 @@ module cl_shef
           alert: alert,
           wiping: wiping,
           frozen: !held,
-          ddr_ready: ddr_ready && locked,
+          memory_ready: memory_ready && locked,
           ready: ready && locked,
           running: running && core_up,
           locked: locked
@@ -479,34 +480,84 @@ module cl_shef
   axi_rsp_t ddr_rsp;
   logic [1:0] ddr_aw_port, ddr_ar_port;
   logic [15:0] ddr_bid, ddr_rid;
-  logic core_ddr_ready, memory_rst_q;
-  always_ff @(posedge core_clk) memory_rst_q <= memory_rst_n;
-  shef_f2_ddr #(
-      .NPorts(NPorts)
-  ) u_ddr (
-      .clk_i(core_clk),
-      .rst_ni(memory_rst_q),
-      .ready_i(ddr_ready_q),
-      .mem_req_i(mem_req),
-      .mem_rsp_o(mem_rsp),
-      .ddr_req_o(ddr_req),
-      .ddr_aw_port_o(ddr_aw_port),
-      .ddr_ar_port_o(ddr_ar_port),
-      .ddr_rsp_i(ddr_rsp),
-      .ddr_b_port_i(ddr_bid[9:8]),
-      .ddr_r_port_i(ddr_rid[9:8])
-  );
-  assign ddr_rsp.b.id = ddr_bid[7:0];
-  assign ddr_rsp.r.id = ddr_rid[7:0];
-  always_ff @(posedge core_clk) ddr_ready_q <= core_ddr_ready && memory_rst_q;
-  shef_sync u_ddr_ready (
+  logic core_ddr_ready, core_memory_ready, memory_rst_q;
+  logic [1:0][21:0] hbm_paddr;
+  logic [1:0][31:0] hbm_pwdata, hbm_prdata;
+  logic [1:0] hbm_psel, hbm_penable, hbm_pwrite, hbm_pready, hbm_pslverr;
+  always_ff @(posedge core_clk) begin
+    memory_rst_q <= memory_rst_n;
+    memory_ready_q <= core_memory_ready && memory_rst_q;
+  end
+  shef_sync u_memory_ready (
       .clk_i(clk_main_a0),
-      .d_i(ddr_ready_q),
-      .q_o(ddr_ready)
+      .d_i(memory_ready_q),
+      .q_o(memory_ready)
   );
 
+  assign ddr_rsp.b.id = ddr_bid[7:0];
+  assign ddr_rsp.r.id = ddr_rid[7:0];
+  if (Hbm) begin : g_hbm
+    shef_f2_hbm_memory #(
+        .NPorts(NPorts)
+    ) u_memory (
+        .clk_i(core_clk),
+        .rst_ni(memory_rst_q),
+        .run_i(memory_run),
+        .ref_clk_i(clk_hbm_ref),
+        .ready_o(core_memory_ready),
+        .ready_i(memory_ready_q),
+        .mem_req_i(mem_req),
+        .mem_rsp_o(mem_rsp),
+        .hbm_apb_preset_n_i({hbm_apb_preset_n_1, hbm_apb_preset_n_0}),
+        .hbm_apb_paddr_o(hbm_paddr),
+        .hbm_apb_psel_o(hbm_psel),
+        .hbm_apb_penable_o(hbm_penable),
+        .hbm_apb_pwrite_o(hbm_pwrite),
+        .hbm_apb_pwdata_o(hbm_pwdata),
+        .hbm_apb_pready_o(hbm_pready),
+        .hbm_apb_prdata_o(hbm_prdata),
+        .hbm_apb_pslverr_o(hbm_pslverr)
+    );
+    assign ddr_req = '0;
+    assign {ddr_aw_port, ddr_ar_port} = '0;
+    logic unused_ddr;
+    assign unused_ddr = ^{core_ddr_ready, ddr_rsp, ddr_bid[9:8], ddr_rid[9:8]};
+  end else begin : g_ddr
+    shef_f2_ddr #(
+        .NPorts(NPorts)
+    ) u_ddr (
+        .clk_i(core_clk),
+        .rst_ni(memory_rst_q),
+        .ready_i(memory_ready_q),
+        .mem_req_i(mem_req),
+        .mem_rsp_o(mem_rsp),
+        .ddr_req_o(ddr_req),
+        .ddr_aw_port_o(ddr_aw_port),
+        .ddr_ar_port_o(ddr_ar_port),
+        .ddr_rsp_i(ddr_rsp),
+        .ddr_b_port_i(ddr_bid[9:8]),
+        .ddr_r_port_i(ddr_rid[9:8])
+    );
+    assign core_memory_ready = core_ddr_ready;
+    assign {hbm_paddr, hbm_psel, hbm_penable, hbm_pwrite, hbm_pwdata} = '0;
+    assign {hbm_pready, hbm_prdata, hbm_pslverr} = '0;
+    logic unused_hbm;
+    assign unused_hbm = ^{clk_hbm_ref, hbm_apb_preset_n_0, hbm_apb_preset_n_1};
+  end
+  // The monitor of each stack; the IP has no protection and no strobes there.
+  assign {hbm_apb_paddr_1, hbm_apb_paddr_0} = hbm_paddr;
+  assign {hbm_apb_psel_1, hbm_apb_psel_0} = hbm_psel;
+  assign {hbm_apb_penable_1, hbm_apb_penable_0} = hbm_penable;
+  assign {hbm_apb_pwrite_1, hbm_apb_pwrite_0} = hbm_pwrite;
+  assign {hbm_apb_pwdata_1, hbm_apb_pwdata_0} = hbm_pwdata;
+  assign {hbm_apb_pready_1, hbm_apb_pready_0} = hbm_pready;
+  assign {hbm_apb_prdata_1, hbm_apb_prdata_0} = hbm_prdata;
+  assign {hbm_apb_pslverr_1, hbm_apb_pslverr_0} = hbm_pslverr;
+  assign {hbm_apb_pprot_1, hbm_apb_pprot_0} = '0;
+  assign {hbm_apb_pstrb_1, hbm_apb_pstrb_0} = '0;
+
   sh_ddr #(
-      .DDR_PRESENT(1)
+      .DDR_PRESENT(Hbm ? 0 : 1)
   ) u_sh_ddr (
       .clk(core_clk),
       .rst_n(memory_rst_q),
@@ -598,26 +649,6 @@ module cl_shef
   assign cl_sh_status2 = '0;
   assign cl_sh_status_vled = '0;
   assign tdo = 1'b0;
-  assign hbm_apb_paddr_0 = '0;
-  assign hbm_apb_pprot_0 = '0;
-  assign hbm_apb_psel_0 = '0;
-  assign hbm_apb_penable_0 = '0;
-  assign hbm_apb_pwrite_0 = '0;
-  assign hbm_apb_pwdata_0 = '0;
-  assign hbm_apb_pstrb_0 = '0;
-  assign hbm_apb_pready_0 = '0;
-  assign hbm_apb_prdata_0 = '0;
-  assign hbm_apb_pslverr_0 = '0;
-  assign hbm_apb_paddr_1 = '0;
-  assign hbm_apb_pprot_1 = '0;
-  assign hbm_apb_psel_1 = '0;
-  assign hbm_apb_penable_1 = '0;
-  assign hbm_apb_pwrite_1 = '0;
-  assign hbm_apb_pwdata_1 = '0;
-  assign hbm_apb_pstrb_1 = '0;
-  assign hbm_apb_pready_1 = '0;
-  assign hbm_apb_prdata_1 = '0;
-  assign hbm_apb_pslverr_1 = '0;
   assign PCIE_EP_TXP = '0;
   assign PCIE_EP_TXN = '0;
   assign PCIE_RP_PERSTN = '0;
@@ -626,7 +657,7 @@ module cl_shef
 
   // ---- inputs without a use ----
   logic unused;
-  assign unused = ^{clk_hbm_ref, sh_cl_ctl0, sh_cl_ctl1, sh_cl_ctl2, sh_cl_status_vdip,
+  assign unused = ^{sh_cl_ctl0, sh_cl_ctl1, sh_cl_ctl2, sh_cl_status_vdip,
       sh_cl_pcim_bid[15:8], sh_cl_pcim_rid[15:8], sh_cl_pcim_ruser, sh_cl_ddr_stat_user,
       sh_cl_dma_pcis_awsize, sh_cl_dma_pcis_awburst, sh_cl_dma_pcis_awcache,
       sh_cl_dma_pcis_awlock, sh_cl_dma_pcis_awprot, sh_cl_dma_pcis_awqos, sh_cl_dma_pcis_awuser,
@@ -635,7 +666,7 @@ module cl_shef
       sh_cl_dma_pcis_arqos, sh_cl_dma_pcis_aruser, ocl_cl_awuser, ocl_cl_aruser,
       sda_cl_awaddr, sda_cl_wdata, sda_cl_wstrb, sda_cl_araddr, drck, shift, tdi, update, sel,
       tms, tck, runtest, reset, capture, bscanid_en, sh_cl_glcount0, sh_cl_glcount1,
-      hbm_apb_preset_n_0, hbm_apb_preset_n_1, PCIE_EP_PERSTN, PCIE_EP_REF_CLK_P,
+      PCIE_EP_PERSTN, PCIE_EP_REF_CLK_P,
       PCIE_EP_REF_CLK_N, PCIE_EP_RXP, PCIE_EP_RXN, PCIE_RP_REF_CLK_P, PCIE_RP_REF_CLK_N, PCIE_RP_RXP, PCIE_RP_RXN, ddr_bid[15:10],
       ddr_rid[15:10]};
 endmodule

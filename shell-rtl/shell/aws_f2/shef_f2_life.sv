@@ -1,12 +1,14 @@
 // Life of the core in the shell of AWS F2: clock lost, wipe, reset, run.
 //
 // LOCK: the core has no clock, and is in reset. WIPE: it runs with wipe_req_o until it acknowledges.
-// DRAIN: its accesses outside end. HELD: it is wiped and in reset, and the boot medium is open.
-// RUN. From power-on, rst_ni or a lost clock the way to HELD is by a wipe; from RUN, a function-level
-// reset, power state 3 and reset_i lead there. start_i leaves HELD.
+// DRAIN: its accesses outside end. HELD: it is wiped and in reset; with quiet_i the boot medium is
+// open. RUN. From power-on, rst_ni or a lost clock the way to HELD is by a wipe; from RUN, a
+// function-level reset, power state 3 and reset_i lead there. start_i leaves HELD.
+// run_o rises only with quiet_i: a burst that an earlier core left open outside keeps the core in
+// reset until it ends. While the core is in reset, it begins no burst, so quiet_i stays.
 // flr_done_o is high for one cycle after each rise of flr_i: in HELD, thus after the wipe. Without a
-// clock no wipe is possible: after FlrCycles the reset is acknowledged all the same, so that
-// the card does not hang, and the core stays in reset.
+// clock, or with a burst that never ends, no wipe is possible: after FlrCycles the reset is
+// acknowledged all the same, so that the card does not hang, and the core stays in reset.
 // run_o is the core's reset, low-active, for reset synchronisers; memory_run_o that of the memory
 // controller, which is reset too when the core did not end its bursts. Both come from flip-flops.
 // wiped_i, quiet_i, locked_i are synchronous to clk_i. cycles_o: duration of the last wipe.
@@ -54,15 +56,16 @@ module shef_f2_life #(
   wire settled = timer_q >= 32'(HoldCycles);
   wire wipe_late = timer_q >= 32'(WipeCycles);
   wire leave = flr_pending_q || power_off_i || reset_i;
-  wire done = flr_pending_q && (state_q == HELD && settled || state_q == LOCK && !locked_i &&
-      flr_wait_q >= 32'(FlrCycles));
+  wire flr_late = flr_wait_q >= 32'(FlrCycles);
+  wire done = flr_pending_q && (state_q == HELD && settled || flr_late && (!locked_i ||
+      state_q == LOCK && !quiet_i));
 
   assign flr_done_o = flr_done_q;
   assign run_o = run_q;
   assign memory_run_o = memory_run_q;
   assign wipe_req_o = wipe_req_q;
   assign running_o = state_q == RUN;
-  assign held_o = state_q == HELD && settled;
+  assign held_o = state_q == HELD && settled && quiet_i;
   assign wiping_o = state_q == WIPE || state_q == DRAIN;
   assign unlocked_o = !locked_i && state_q != LOCK;
 
@@ -104,7 +107,7 @@ module shef_f2_life #(
         unique case (state_q)
           LOCK: begin
             memory_run_q <= 1'b1;
-            if (settled) begin
+            if (settled && quiet_i) begin
               state_q <= WIPE;
               timer_q <= '0;
               wipe_q <= '0;
@@ -130,7 +133,7 @@ module shef_f2_life #(
             if (settled) begin
               memory_run_q <= 1'b1;
               wipe_req_q <= 1'b0;
-              if (start_i && !leave && memory_up_q && !wipe_req_q) begin
+              if (start_i && !leave && memory_up_q && !wipe_req_q && quiet_i) begin
                 state_q <= RUN;
                 timer_q <= '0;
                 run_q <= 1'b1;

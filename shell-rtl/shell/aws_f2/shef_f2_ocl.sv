@@ -104,7 +104,7 @@ module shef_f2_ocl
         page[F2_STATUS_LOCKED_LSB] = status_i.locked;
         page[F2_STATUS_RUNNING_LSB] = status_i.running;
         page[F2_STATUS_READY_LSB] = status_i.ready;
-        page[F2_STATUS_DDR_READY_LSB] = status_i.ddr_ready;
+        page[F2_STATUS_MEMORY_READY_LSB] = status_i.memory_ready;
         page[F2_STATUS_FROZEN_LSB] = status_i.frozen;
         page[F2_STATUS_WIPING_LSB] = status_i.wiping;
         page[F2_STATUS_ALERT_LSB+:4] = status_i.alert;

@@ -36,7 +36,7 @@ package shef_f2_pkg;
     logic [3:0] alert;
     logic wiping;
     logic frozen;
-    logic ddr_ready;
+    logic memory_ready;
     logic ready;
     logic running;
     logic locked;

@@ -29,7 +29,7 @@ package shef_f2_regs_pkg;
   localparam int unsigned F2_STATUS_LOCKED_LSB = 0;
   localparam int unsigned F2_STATUS_RUNNING_LSB = 1;
   localparam int unsigned F2_STATUS_READY_LSB = 2;
-  localparam int unsigned F2_STATUS_DDR_READY_LSB = 3;
+  localparam int unsigned F2_STATUS_MEMORY_READY_LSB = 3;
   localparam int unsigned F2_STATUS_FROZEN_LSB = 4;
   localparam int unsigned F2_STATUS_WIPING_LSB = 5;
   localparam int unsigned F2_STATUS_ALERT_LSB = 8;

@@ -1,7 +1,9 @@
 // Simulation of cl_shef: the custom logic as its shell sees it, with the ports of AWS F2, and what
 // lies behind its cells.
 //
-// core_clk, core_locked: output of the MMCM. ddr_ready, mem0_*: the memory controller, on core_clk.
+// core_clk, core_locked: output of the MMCM. ddr_ready, mem0_*: the memory controller, on core_clk;
+// with Hbm, the HBM behind its AXI3 ports, and hbm_ref is 1: clk_hbm_ref runs. hbm_error: an AXI3 port
+// was used against its rules.
 // noise_*: raw bits, on the kernel's clock, whose edges are edges of core_clk (kernel_tick).
 // uds_i and so on: the identity of the image. obs_*, seen_*, chk_*: as in shef_system_top.
 // obs_memory_rst_n: reset of the memory controller. obs_wiped: the core acknowledges a wipe.
@@ -13,7 +15,8 @@ module shef_f2_top
   import shef_pkg::*;
   import shef_cfg_pkg::*;
 #(
-    parameter int unsigned CoreDiv8 = 120
+    parameter int unsigned CoreDiv8 = 120,
+    parameter bit Hbm = 1'b0
 ) (
     `include "cl_ports.vh"
     ,
@@ -21,6 +24,8 @@ module shef_f2_top
     input  wire logic core_locked,
     input  wire logic ddr_ready,
     `SHEF_AXI_M_PORTS(mem, [N_PORTS]),
+    output logic        hbm_ref,
+    output logic        hbm_error,
     output logic        kernel_tick,
     input  wire logic   noise_valid_i,
     input  wire logic   noise_bit_i,
@@ -59,7 +64,8 @@ module shef_f2_top
   wire clk = core_clk;
 
   cl_shef #(
-      .CoreDiv8(CoreDiv8)
+      .CoreDiv8(CoreDiv8),
+      .Hbm(Hbm)
   ) u_cl (
       .*
   );
@@ -102,7 +108,23 @@ module shef_f2_top
   assign {ddr_bresp, ddr_rresp, ddr_rlast, ddr_rdata} =
       {ddr_rsp.b.resp, ddr_rsp.r.resp, ddr_rsp.r.last, ddr_rsp.r.data};
 
-  if (N_PORTS == 1) begin : g_one
+  axi_rsp_t [3:0] hbm_rsp;
+  assign hbm_ref = Hbm;
+  if (Hbm) begin : g_hbm
+    for (genvar p = 0; p < 4; p++) begin : g_port
+      if (p < int'(N_PORTS)) begin : g_used
+        assign `SHEF_AXI_REQ(mem, [p]) = u_cl.g_hbm.u_memory.u_hbm.req[p];
+        assign hbm_rsp[p] = `SHEF_AXI_RSP(mem, [p]);
+      end else begin : g_idle
+        assign hbm_rsp[p] = '0;
+      end
+    end
+    assign hbm_error = u_cl.g_hbm.u_memory.u_hbm.error != '0;
+    assign ddr_rsp = '0;
+    assign {ddr_bid, ddr_rid} = '0;
+    logic unused_ddr;
+    assign unused_ddr = ^ddr_req;
+  end else if (N_PORTS == 1) begin : g_one
     assign `SHEF_AXI_REQ(mem, [0]) = ddr_req;
     assign ddr_rsp = `SHEF_AXI_RSP(mem, [0]);
     assign ddr_bid = 10'(ddr_rsp.b.id);
@@ -160,6 +182,13 @@ module shef_f2_top
       end
       assign `SHEF_AXI_REQ(mem, [p]) = req;
     end
+  end
+
+  if (!Hbm) begin : g_no_hbm
+    assign hbm_error = 1'b0;
+    assign hbm_rsp = '0;
+    logic unused_hbm;
+    assign unused_hbm = ^hbm_rsp;
   end
 
   // ---- native kernel: as seen by the module that replaces the Security Kernel ----

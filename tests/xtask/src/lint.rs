@@ -237,16 +237,18 @@ pub fn verilator(binary: &Path) -> Result<()> {
     let mut system = system()?;
     system.extend(sources(&["shell-rtl/shell/system", "shell-rtl/shell/sim"])?);
     let tops = [
-        ("shef_kernel", kernel()?),
-        ("shef_system_top", system),
-        ("shef_f2_top", f2(false)?),
-        ("shef_f2_top", f2(true)?),
+        ("shef_kernel", "", kernel()?),
+        ("shef_system_top", "", system),
+        ("shef_f2_top", "", f2(false)?),
+        ("shef_f2_top", "", f2(true)?),
+        ("shef_f2_top", "-GHbm=1", f2(true)?),
     ];
-    for (top, ours) in tops {
+    for (top, parameter, ours) in tops {
         let (packages, modules): (Vec<_>, Vec<_>) =
             ours.iter().chain(&foreign).partition(|p| module_name(p).is_none());
         warnings(binary, top, "Ibex", |c| {
             c.args(["+define+SYNTHESIS", "-Wno-UNOPTFLAT"]).arg(&waiver);
+            c.args(Some(parameter).filter(|text| !text.is_empty()));
             c.args(includes.iter().map(|i| format!("+incdir+{}", i.display())));
             c.args(packages).args(modules)
         })?;

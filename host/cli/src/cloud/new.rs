@@ -50,6 +50,9 @@ pub struct NewArgs {
     /// Clock of the core: the highest possible one that is not faster [default: 66.7]
     #[arg(long, value_name = "MHZ")]
     core_mhz: Option<f64>,
+    /// Card memory in the HBM, 16 GiB, instead of the DDR, 64 GiB
+    #[arg(long)]
+    hbm: bool,
     /// Print the changes, and make none
     #[arg(long)]
     dry_run: bool,
@@ -139,6 +142,9 @@ pub fn run(output: &Output, args: &NewArgs) -> Result<Exit, CliError> {
     hdk.ports()?;
     hdk.links()?;
     let shell = hdk.shell_digest()?;
+    if args.hbm {
+        hdk.hbm()?;
+    }
     let clock = CoreClock::at_most(args.core_mhz.unwrap_or(CORE_MHZ))?;
     let design = match &args.project {
         Some(dir) => Design::project(dir).map_err(failed)?,
@@ -187,6 +193,7 @@ pub fn run(output: &Output, args: &NewArgs) -> Result<Exit, CliError> {
         hdk: kit,
         hdk_release: hdk.release.clone(),
         core_khz: clock.khz(),
+        hbm: args.hbm,
         ueid: drawn.ueid,
         certificate: hex::encode(&sha256(&certificate)),
         files: Default::default(),
@@ -202,6 +209,7 @@ pub fn run(output: &Output, args: &NewArgs) -> Result<Exit, CliError> {
         ("design", image.design.clone()),
         ("shell", format!("{} of HDK {}, {}", image.shell_version, image.hdk_release, image.shell)),
         ("clock", format!("{mhz:.3} MHz, the Security Kernel half of it")),
+        ("memory", if image.hbm { "16 GiB of HBM" } else { "64 GiB of DDR" }.to_owned()),
         ("ueid", image.ueid.clone()),
         ("next", format!("shef cloud build {}", shef_console::shell::word(&args.dir))),
     ] {

@@ -5,13 +5,14 @@ source ${HDK_SHELL_DIR}/build/scripts/synth_cl_header.tcl
 print "Reading the encrypted sources"
 read_verilog -sv [glob ${src_post_enc_dir}/*.{v,sv,vh}]
 
-# sh_ddr with its DIMM of 64 GB, and the blocks that its encrypted body instantiates.
+# sh_ddr with its DIMM of 64 GB, the blocks that its encrypted body instantiates, and the HBM if it is
+# the card memory.
 print "Reading IP of the HDK"
 read_ip [list \
   ${HDK_IP_SRC_DIR}/cl_ddr4/cl_ddr4.xci \
   ${HDK_IP_SRC_DIR}/cl_axi_clock_converter/cl_axi_clock_converter.xci \
   ${HDK_IP_SRC_DIR}/cl_axi_clock_converter_light/cl_axi_clock_converter_light.xci \
-  ${HDK_IP_SRC_DIR}/cl_axi_register_slice_light/cl_axi_register_slice_light.xci]
+  ${HDK_IP_SRC_DIR}/cl_axi_register_slice_light/cl_axi_register_slice_light.xci@HBM@]
 
 print "Reading constraints"
 foreach name {cl_synth_user cl_timing_user} {

@@ -1,11 +1,14 @@
 //! The clocks: `clk_main_a0` of exactly 250 MHz, and a core clock of any period that is not related
-//! to it and drifts against it.
+//! to it and drifts against it. A CL with HBM also has `clk_hbm_ref` of 100 MHz.
 
 use crate::agent::Rng;
 use crate::{Port, Result, Sim};
 
 /// Period of `clk_main_a0` in picoseconds.
 pub const MAIN_PS: u64 = 4_000;
+/// Period of `clk_hbm_ref`, and the time of its first edge: it never coincides with `clk_main_a0`.
+const REFERENCE_PS: u64 = 10_000;
+const REFERENCE_FIRST_PS: u64 = 3_333;
 const FS: u64 = 1_000;
 /// Edges of the core's clock between two changes of its drift.
 const DRIFT_EDGES: u32 = 512;
@@ -47,6 +50,8 @@ impl CoreClock {
 pub(crate) enum Edge {
     Main,
     Core,
+    /// Of `clk_hbm_ref`.
+    Reference,
 }
 
 struct Core {
@@ -79,6 +84,10 @@ pub(crate) struct Clocks {
     /// Time of the next edge of `clk_main_a0`.
     next_main: u64,
     main_low: bool,
+    /// `clk_hbm_ref`, if the simulation shows that the CL uses it.
+    reference: Option<Port>,
+    next_reference: u64,
+    reference_low: bool,
     /// Time of the last evaluation.
     now: u64,
 }
@@ -100,7 +109,18 @@ impl Clocks {
             low: true,
         });
         let main = sim.port_of("clk_main_a0", 1)?;
-        Ok(Self { main, core, next_main: MAIN_PS, main_low: true, now: 0 })
+        let used = sim.find("hbm_ref").is_some_and(|port| sim.get(port) != 0);
+        let reference = sim.find("clk_hbm_ref").filter(|_| used);
+        Ok(Self {
+            main,
+            core,
+            next_main: MAIN_PS,
+            main_low: true,
+            reference,
+            next_reference: if used { REFERENCE_FIRST_PS } else { u64::MAX },
+            reference_low: true,
+            now: 0,
+        })
     }
 
     /// Time since the load, in picoseconds.
@@ -120,19 +140,28 @@ impl Clocks {
     /// `clk_main_a0` stands still for this time.
     pub fn pause(&mut self, ps: u64) {
         self.next_main += ps;
+        self.next_reference = self.next_reference.saturating_add(ps);
         self.now += ps;
     }
 
     /// Goes to the next rising edge: the outputs are settled, and the clock is low.
     pub fn approach(&mut self, sim: &mut Sim) -> Edge {
         let core = self.core.as_ref().and_then(|c| c.next).map_or(u64::MAX, |fs| fs / FS);
-        let edge = if core < self.next_main { Edge::Core } else { Edge::Main };
+        let shell = self.next_main.min(self.next_reference);
+        let edge = if core < shell {
+            Edge::Core
+        } else if self.next_reference < self.next_main {
+            Edge::Reference
+        } else {
+            Edge::Main
+        };
         let settled = match (edge, &self.core) {
             (Edge::Core, Some(core)) => core.low,
+            (Edge::Reference, _) => self.reference_low,
             _ => self.main_low,
         };
         if !settled {
-            let at = core.min(self.next_main);
+            let at = core.min(shell);
             self.evaluate(sim, self.now + (at - self.now) / 2, None);
         }
         edge
@@ -150,6 +179,10 @@ impl Clocks {
                 core.next = Some(at + core.period);
                 at / FS
             }
+            (Edge::Reference, _) => {
+                self.next_reference += REFERENCE_PS;
+                self.next_reference - REFERENCE_PS
+            }
             _ => {
                 self.next_main += MAIN_PS;
                 self.next_main - MAIN_PS
@@ -164,6 +197,10 @@ impl Clocks {
         self.now = at.max(self.now + 1);
         self.main_low = rises != Some(Edge::Main);
         sim.set(self.main, u64::from(!self.main_low));
+        if let Some(reference) = self.reference {
+            self.reference_low = rises != Some(Edge::Reference);
+            sim.set(reference, u64::from(!self.reference_low));
+        }
         let mut counted = self.core.is_none() && !self.main_low;
         if let Some(core) = &mut self.core {
             core.low = rises != Some(Edge::Core);

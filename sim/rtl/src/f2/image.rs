@@ -71,6 +71,7 @@ impl Image {
                 self.clocks.rise(&mut self.core.sim, Edge::Main);
                 self.drive(host);
             }
+            Edge::Reference => self.clocks.rise(&mut self.core.sim, Edge::Reference),
         }
     }
 

@@ -29,6 +29,9 @@ const TEMPLATE: &str = "hdk/cl/examples/CL_TEMPLATE/build/scripts";
 const CHECKPOINT: &str =
     "hdk/common/shell_stable/build/checkpoints/from_aws/cl_bb_routed.small_shell.dcp";
 
+/// The description of the HBM, in the kit.
+pub const HBM: &str = "hdk/hdk/common/ip/cl_ip/cl_ip.srcs/sources_1/ip/cl_hbm/cl_hbm.xci";
+
 /// A machine.
 pub struct Bench {
     dir: tempfile::TempDir,
@@ -54,6 +57,16 @@ impl Bench {
         bench.write(&format!("hdk/{CHECKPOINT}"), "the shell");
         let digest = hex::encode(Sha256::digest("the shell"));
         bench.write(&format!("hdk/{CHECKPOINT}.sha256"), &format!("{digest}  cl_bb.dcp\n"));
+        let maps = (0..16).map(|n| (format!("MC{n}_MANUAL_ADDR_MAP_SEL"), "false"));
+        let needs = [
+            ("HBM_DENSITY", "16GB"),
+            ("HBM_STACK", "2"),
+            ("SWITCH_ENABLE_00", "TRUE"),
+            ("SWITCH_ENABLE_01", "TRUE"),
+        ];
+        let needs = needs.map(|(name, value)| (name.to_owned(), value));
+        let entry = |(name, value)| format!("\"USER_{name}\": [ {{ \"value\": \"{value}\" }} ],\n");
+        bench.write(HBM, &needs.into_iter().chain(maps).map(entry).collect::<String>());
         fs::create_dir_all(bench.at("hdk").join(TEMPLATE)).unwrap();
         for name in
             ["aws_build_dcp_from_cl.py", "build_all.tcl", "build_level_1_cl.tcl", "encrypt.tcl"]

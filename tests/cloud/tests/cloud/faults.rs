@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::bench::{Bench, words};
+use crate::bench::{Bench, HBM, words};
 
 /// How far a machine is.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
@@ -184,6 +184,36 @@ fn an_hdk_that_is_not_ours_is_refused_with_the_place() {
     let args = ["cloud", "new", "image", "--hdk", &kit, "--vendor", "vendor", "--core-mhz", "600"];
     bench.fails(&args, "SHEF-CLD-054", "10 to 250");
     assert!(!bench.at("image").exists(), "nothing half done");
+}
+
+#[test]
+fn the_hbm_is_the_one_of_the_kit() {
+    let bench = Bench::new();
+    let kit = bench.at("hdk").display().to_string();
+    let new = ["cloud", "new", "image", "--hdk", &kit, "--vendor", "vendor", "--hbm"];
+    let good = fs::read_to_string(bench.at(HBM)).unwrap();
+    let map =
+        |value: &str| format!("\"USER_MC7_MANUAL_ADDR_MAP_SEL\": [ {{ \"value\": \"{value}\"");
+    for (from, to, found) in [
+        ("16GB", "8GB", "USER_HBM_DENSITY: 8GB, expected 16GB"),
+        ("USER_SWITCH_ENABLE_01", "USER_SWITCH", "USER_SWITCH_ENABLE_01: no value, expected TRUE"),
+        (&map("false"), &map("true"), "USER_MC7_MANUAL_ADDR_MAP_SEL: true, expected false"),
+    ] {
+        assert!(good.contains(from), "{from}");
+        bench.write(HBM, &good.replace(from, to));
+        bench.fails(&new, "SHEF-CLD-001", found);
+    }
+    fs::remove_file(bench.at(HBM)).unwrap();
+    bench.fails(&new, "SHEF-CLD-001", "cl_hbm.xci");
+    assert!(!bench.at("image").exists(), "nothing half done");
+    bench.write(HBM, &good);
+    assert_eq!(bench.ok(&new)["hbm"], true);
+    let script = bench.at("image/cl_shef/build/scripts/synth_cl_shef.tcl");
+    assert!(fs::read_to_string(script).unwrap().contains("-generic Hbm=1"));
+    for name in ["cl_hbm.sv", "cl_hbm_ports.vh"] {
+        assert!(!bench.at("image/cl_shef/design").join(name).exists(), "{name} is the vendor's");
+    }
+    assert!(bench.at("image/cl_shef/design/shef_f2_hbm_memory.sv").exists());
 }
 
 #[test]
