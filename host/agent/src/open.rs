@@ -14,12 +14,23 @@ pub fn open(uri: &Uri) -> Result<Box<dyn Device>, DeviceError> {
     // Simulated cards hold keys and plaintext, so they never run in the agent: `shef sim serve`
     // gives them a separate process.
     match uri {
-        Uri::Pci { function, iommu } => Ok(Box::new(shef_vfio::open(*function, *iommu)?)),
-        Uri::PciUeid { ueid, iommu } => Ok(Box::new(shef_vfio::open_ueid(ueid, *iommu)?)),
+        Uri::Pci { function, iommu, boot } => shef_vfio::open(*function, *iommu, boot.as_deref()),
+        Uri::PciUeid { ueid, iommu } => shef_vfio::open_ueid(ueid, *iommu),
         Uri::VfioUser { socket } => {
             Ok(Box::new(shef_vfio_user::open(socket, shef_vfio_user::DEFAULT_TIMEOUT)?))
         }
         // The configuration check has rejected these.
         uri => Err(DeviceError::NotInThisVersion { uri: uri.to_string() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_boot_folder_without_files_is_refused_before_the_card_is_opened() {
+        let uri = "pci:0000:34:00.0?iommu=none&boot=/nowhere".parse().unwrap();
+        let error = super::open(&uri).err().unwrap();
+        assert_eq!(error.code(), "SHEF-DEV-024");
+        assert!(error.to_string().contains("/nowhere/kernel.img"), "{error}");
     }
 }
