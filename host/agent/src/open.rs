@@ -23,14 +23,3 @@ pub fn open(uri: &Uri) -> Result<Box<dyn Device>, DeviceError> {
         uri => Err(DeviceError::NotInThisVersion { uri: uri.to_string() }),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn a_boot_folder_without_files_is_refused_before_the_card_is_opened() {
-        let uri = "pci:0000:34:00.0?iommu=none&boot=/nowhere".parse().unwrap();
-        let error = super::open(&uri).err().unwrap();
-        assert_eq!(error.code(), "SHEF-DEV-024");
-        assert!(error.to_string().contains("/nowhere/kernel.img"), "{error}");
-    }
-}

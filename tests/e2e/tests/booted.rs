@@ -265,3 +265,15 @@ fn an_owner_computes_on_a_card_that_an_agent_boots() {
         }
     });
 }
+
+/// Agent and owner open it in the same way: first the files, then the card.
+#[test]
+fn every_program_reads_the_medium_that_the_uri_names() {
+    let uri: Uri = "pci:0000:34:00.0?iommu=none&boot=/nowhere".parse().unwrap();
+    let agent = shef_agent::open(&uri).err().expect("no medium");
+    let owner = shef::open(&uri).err().expect("no medium");
+    for (code, message) in [(agent.code(), agent.to_string()), (owner.code(), owner.to_string())] {
+        assert_eq!(code, "SHEF-DEV-024");
+        assert!(message.contains("/nowhere/kernel.img"), "{message}");
+    }
+}
