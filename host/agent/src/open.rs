@@ -14,8 +14,8 @@ pub fn open(uri: &Uri) -> Result<Box<dyn Device>, DeviceError> {
     // Simulated cards hold keys and plaintext, so they never run in the agent: `shef sim serve`
     // gives them a separate process.
     match uri {
-        Uri::Pci { function, iommu } => Ok(Box::new(shef_vfio::open(*function, *iommu)?)),
-        Uri::PciUeid { ueid, iommu } => Ok(Box::new(shef_vfio::open_ueid(ueid, *iommu)?)),
+        Uri::Pci { function, iommu, boot } => shef_vfio::open(*function, *iommu, boot.as_deref()),
+        Uri::PciUeid { ueid, iommu } => shef_vfio::open_ueid(ueid, *iommu),
         Uri::VfioUser { socket } => {
             Ok(Box::new(shef_vfio_user::open(socket, shef_vfio_user::DEFAULT_TIMEOUT)?))
         }

@@ -85,7 +85,8 @@ struct Listed {
 
 /// The cards of this machine, then the supported forms of URIs.
 fn list(system: &System, ueids: bool) -> Vec<Listed> {
-    let ueid = |card: &shef_vfio::Function| Ueid::of(&mut shef_vfio::open(card.bdf, Iommu::Any)?);
+    let ueid =
+        |card: &shef_vfio::Function| Ueid::of(&mut *shef_vfio::open(card.bdf, Iommu::Any, None)?);
     let mut all: Vec<Listed> = system
         .cards()
         .iter()

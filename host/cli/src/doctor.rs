@@ -52,7 +52,7 @@ pub fn run(output: &Output, device: Option<&str>, system: &System) -> Result<Exi
     let cards = match device {
         None => system.cards().into_iter().map(|card| (card.bdf, Iommu::Any)).collect(),
         Some(text) => match text.parse::<Uri>()? {
-            Uri::Pci { function, iommu } => vec![(function, iommu)],
+            Uri::Pci { function, iommu, .. } => vec![(function, iommu)],
             other => {
                 return Err(CliError::new(
                     "SHEF-CLI-001",
@@ -69,7 +69,7 @@ pub fn run(output: &Output, device: Option<&str>, system: &System) -> Result<Exi
             let checks: Vec<Check> =
                 examine(system, function, iommu).into_iter().map(Check::from).collect();
             let ready = checks.iter().all(|c| c.verdict != "fault");
-            Report { device: Uri::Pci { function, iommu }.to_string(), ready, checks }
+            Report { device: Uri::Pci { function, iommu, boot: None }.to_string(), ready, checks }
         })
         .collect();
     for report in &reports {

@@ -6,13 +6,14 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::Value;
 use shef_device::Bdf;
-use shef_device::pci::BAR_CTL;
+use shef_device::pci::f2::adapter::{ID, PAGE, reg};
+use shef_device::pci::{BAR_CTL, f2};
 use shef_vfio::System;
 
 use crate::hdk::{Hdk, KNOWN};
 use crate::run::{self, Limits, Said};
 use crate::tools::{self, Tool};
-use crate::{CODES, CloudError, Step, adapter, card, place};
+use crate::{CODES, CloudError, Step, place};
 
 /// Memory of a build host in GiB.
 const MEMORY: u64 = 32;
@@ -67,7 +68,8 @@ impl Finding {
             Err(error) => error,
         };
         let code = error.code();
-        let next = CODES.iter().find(|known| known.id == code).map(|code| code.help.to_owned());
+        let mut known = [CODES, shef_device::CODES].into_iter().flatten();
+        let next = known.find(|known| known.id == code).map(|code| code.help.to_owned());
         Self { check, verdict: Verdict::Fault, found: error.to_string(), code: Some(code), next }
     }
 
@@ -274,7 +276,7 @@ fn link(system: &System, bdf: Bdf) -> Finding {
         let at = usize::from(offset);
         config.get(at..at + out.len()).map(|bytes| out.copy_from_slice(bytes)).ok_or(())
     };
-    let Ok(Some(host)) = card::configured(read) else {
+    let Ok(Some(host)) = f2::configured(read) else {
         return Finding::new(
             "card",
             Verdict::Untested,
@@ -283,12 +285,12 @@ fn link(system: &System, bdf: Bdf) -> Finding {
         .next("run this as root");
     };
     let named = format!("{bdf}: host has MPS {} and MRRS {} bytes", host[0], host[1]);
-    let look = |offset| shef_vfio::peek(system, bdf, BAR_CTL, adapter::PAGE + offset);
-    let seen = look(adapter::reg::ID).and_then(|id| Ok((id, look(adapter::reg::PCIE)?)));
+    let look = |offset| shef_vfio::peek(system, bdf, BAR_CTL, PAGE + offset);
+    let seen = look(reg::ID).and_then(|id| Ok((id, look(reg::PCIE)?)));
     match seen {
-        Ok((adapter::ID, value)) => {
+        Ok((ID, value)) => {
             let shell = [128 << (value & 3), 128 << (value >> 4 & 7)];
-            let same = card::same_parameters(host, shell);
+            let same = f2::same_parameters(host, shell).map_err(CloudError::from);
             Finding::of("card", same.map(|()| format!("{named}, and so has the shell")))
         }
         Ok((id, _)) => Finding::new(
@@ -338,14 +340,14 @@ mod tests {
             let all = examine(scope, |_| None);
             all.into_iter().find(|it| it.check == "card").unwrap()
         };
-        bar(2 << 4 | 1, adapter::ID);
+        bar(2 << 4 | 1, ID);
         assert_eq!(
             look().found,
             "0000:34:00.0: host has MPS 256 and MRRS 512 bytes, and so has the shell"
         );
-        bar(2 << 4 | 2, adapter::ID);
+        bar(2 << 4 | 2, ID);
         let found = look();
-        assert_eq!((found.verdict, found.code), (Verdict::Fault, Some("SHEF-CLD-048")));
+        assert_eq!((found.verdict, found.code), (Verdict::Fault, Some("SHEF-DEV-023")));
         assert!(found.found.contains("256 bytes for the host and 512"), "{}", found.found);
         bar(0, u32::MAX);
         assert_eq!(look().verdict, Verdict::Untested);

@@ -432,77 +432,6 @@ shef_proto::coded! {
             expected: &'static str,
         } = "SHEF-CLD-041": "VFIO without an IOMMU cannot be set up",
             "an F2 instance has no IOMMU: run this as root, with `modprobe vfio enable_unsafe_noiommu_mode=1` and `modprobe vfio-pci`",
-        /// The card does not come back after a reset.
-        #[error("the adapter of {card} reads {found:#010x} {ms} ms after a reset, expected 0x32465348")]
-        NoReturn {
-            /// The card.
-            card: String,
-            /// The register.
-            found: u32,
-            /// Waiting time.
-            ms: u128,
-        } = "SHEF-CLD-042": "the card does not come back after a reset",
-            "`shef cloud metrics` shows time-outs and power violations; `shef cloud clear` and `shef cloud load` start the card anew",
-        /// All registers read as ones.
-        #[error("{card} reads all ones at {offset:#x} of BAR0")]
-        Gone {
-            /// The card.
-            card: String,
-            /// Offset of the register.
-            offset: u64,
-        } = "SHEF-CLD-043": "the card left the bus, or the shell's time-out answers for it",
-            "`shef cloud metrics` tells the two apart: ocl-slave-timeout is a time-out. Then `shef cloud clear` and `shef cloud load`; keys of the session do not survive",
-        /// The page is not the adapter's.
-        #[error("{card}: register {name} is {found:#010x}, expected {expected:#010x}")]
-        Adapter {
-            /// The card.
-            card: String,
-            /// The register.
-            name: &'static str,
-            /// Its value.
-            found: u32,
-            /// The expected value.
-            expected: u32,
-        } = "SHEF-CLD-044": "the image in the slot has no adapter of shef, or another version of it",
-            "load the image that the lock file names with `shef cloud load`",
-        /// The boot medium is malformed or too long.
-        #[error("the boot medium: {what}")]
-        Medium {
-            /// What is wrong.
-            what: String,
-        } = "SHEF-CLD-045": "the boot medium is truncated, malformed or too long",
-            "give the kernel image and signature of attestation/firmware and the certificate that `shef cloud new` left in the image's folder",
-        /// The medium reads back differently.
-        #[error("word {word} of the boot medium reads {found:#010x}, and {written:#010x} was written")]
-        MediumChanged {
-            /// Number of the word.
-            word: usize,
-            /// The value read.
-            found: u32,
-            /// The value written.
-            written: u32,
-        } = "SHEF-CLD-046": "the boot medium changed while it was written",
-            "another program writes to the card, or it was reset: end the other one, then run the same command again",
-        /// The kernel did not boot.
-        #[error("the Security Kernel did not boot within {ms} ms: {state}")]
-        NoKernel {
-            /// State of the card, in words.
-            state: String,
-            /// Waiting time.
-            ms: u128,
-        } = "SHEF-CLD-047": "the Security Kernel did not boot",
-            "alert 4: kernel image, signature or certificate are not those of this image; alert 5: the noise source; a medium that changed between START and boot also ends there. docs/reference/kernel-image.md lists the alerts",
-        /// Card and host have different PCIe parameters.
-        #[error("{what} is {host} bytes for the host and {card} for the shell")]
-        PcieParameters {
-            /// Parameter.
-            what: &'static str,
-            /// Of configuration space.
-            host: u32,
-            /// As the shell reports it to the custom logic.
-            card: u32,
-        } = "SHEF-CLD-048": "host and shell see different PCIe parameters",
-            "PCIM fails under load then (aws-fpga issue 656): reload the image, and if it stays, stop the instance and start it again",
         /// The account has no F instances.
         #[error("the quota {quota} (running On-Demand F instances) is {found} vCPUs, expected 24 or more")]
         Quota {
@@ -581,7 +510,7 @@ shef_proto::coded! {
 fn error_code(error: &shef_device::DeviceError) -> &'static str {
     let known = [shef_device::DeviceError::CODES, shef_vfio::CODES];
     let known = known.into_iter().flatten().find(|code| code.id == error.code());
-    known.map_or("SHEF-CLD-043", |code| code.id)
+    known.map_or("SHEF-DEV-005", |code| code.id)
 }
 
 /// The end of a message with the output of a program.

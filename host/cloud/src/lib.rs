@@ -13,17 +13,15 @@
 //! | [`tarball`], [`afi`] | the tarball with its manifest, and the image (AFI) that AWS makes from it |
 //! | [`lock`] | the one file that names source, firmware, checkpoint, image and reference values |
 //! | [`slot`], [`metrics`] | loads and clears a slot, and reads its counters |
-//! | [`adapter`], [`card`], [`bind`] | the adapter's page, its boot medium, and the card behind VFIO |
+//! | [`bind`] | the card behind VFIO |
 //! | [`doctor`] | everything that must be right before any of this |
 //!
 //! Nothing here prints. Steps report to a [`Watch`].
 #![forbid(unsafe_code)]
 
-pub mod adapter;
 pub mod afi;
 pub mod bind;
 pub mod build;
-pub mod card;
 pub mod doctor;
 mod error;
 pub mod hdk;

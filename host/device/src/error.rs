@@ -191,6 +191,88 @@ shef_proto::coded! {
             "a simulated card is a separate process, shef-sim, which is found next to this \
             program, on PATH, or with the environment variable SHEF_SIM; `cargo build -p \
             shef-sim` builds it",
+        /// The card does not come back after a reset.
+        #[error("the adapter of {card} reads {found:#010x} {ms} ms after a reset, expected 0x32465348")]
+        NoReturn {
+            /// The card.
+            card: String,
+            /// The register.
+            found: u32,
+            /// Waiting time.
+            ms: u128,
+        } = "SHEF-DEV-018": "the card does not come back after a reset",
+            "`shef cloud metrics` shows time-outs and power violations; `shef cloud clear` and `shef cloud load` start the card anew",
+        /// The page is not the adapter's.
+        #[error("{card}: register {name} is {found:#010x}, expected {expected:#010x}")]
+        Adapter {
+            /// The card.
+            card: String,
+            /// The register.
+            name: &'static str,
+            /// Its value.
+            found: u32,
+            /// The expected value.
+            expected: u32,
+        } = "SHEF-DEV-019": "the image in the slot has no adapter of shef, or another version of it",
+            "load the image that the lock file names with `shef cloud load`",
+        /// The boot medium is malformed or too long.
+        #[error("the boot medium: {what}")]
+        Medium {
+            /// What is wrong.
+            what: String,
+        } = "SHEF-DEV-020": "the boot medium is truncated, malformed or too long",
+            "give the kernel image and signature of attestation/firmware and the certificate that `shef cloud new` left in the image's folder",
+        /// The medium reads back differently.
+        #[error("word {word} of the boot medium reads {found:#010x}, and {written:#010x} was written")]
+        MediumChanged {
+            /// Number of the word.
+            word: usize,
+            /// The value read.
+            found: u32,
+            /// The value written.
+            written: u32,
+        } = "SHEF-DEV-021": "the boot medium changed while it was written",
+            "another program writes to the card, or it was reset: end the other one, then run the same command again",
+        /// The kernel did not boot.
+        #[error("the Security Kernel did not boot within {ms} ms: {state}")]
+        NoKernel {
+            /// State of the card, in words.
+            state: String,
+            /// Waiting time.
+            ms: u128,
+        } = "SHEF-DEV-022": "the Security Kernel did not boot",
+            "alert 4: kernel image, signature or certificate are not those of this image; alert 5: the noise source; a medium that changed between START and boot also ends there. docs/reference/kernel-image.md lists the alerts",
+        /// Card and host have different PCIe parameters.
+        #[error("{what} is {host} bytes for the host and {card} for the shell")]
+        PcieParameters {
+            /// Parameter.
+            what: &'static str,
+            /// Of configuration space.
+            host: u32,
+            /// As the shell reports it to the custom logic.
+            card: u32,
+        } = "SHEF-DEV-023": "host and shell see different PCIe parameters",
+            "PCIM fails under load then (aws-fpga issue 656): reload the image, and if it stays, stop the instance and start it again",
+        /// A file of the boot medium cannot be read.
+        #[error("cannot read {} of the boot medium: {why}", file.display())]
+        MediumFile {
+            /// The file.
+            file: std::path::PathBuf,
+            /// The system's message.
+            why: String,
+        } = "SHEF-DEV-024": "a file of the boot medium cannot be read",
+            "the folder that boot= names has three files: kernel.img and kernel.sig of \
+            attestation/firmware, and device-id.der that `shef cloud new` left in the image's \
+            folder",
+        /// The card is behind F2's adapter, and was opened without a boot medium.
+        #[error("{uri} waits for its boot medium, and the URI names none")]
+        NoMedium {
+            /// The URI.
+            uri: String,
+        } = "SHEF-DEV-025": "a card on AWS F2 was opened without its boot medium",
+            "each open resets such a card, and its kernel boots from files of the host: name their \
+            folder in the URI, as pci:0000:34:00.0?iommu=none&boot=/etc/shef/boot. It has \
+            kernel.img, kernel.sig and device-id.der",
     }
 }
 

@@ -216,7 +216,7 @@ impl SimParameters {
 }
 
 /// A value in a query. Blanks and letters of all languages stay as they are.
-fn encoded(value: &OsStr) -> String {
+pub(crate) fn encoded(value: &OsStr) -> String {
     let mut text = String::new();
     for chunk in value.as_bytes().utf8_chunks() {
         for char in chunk.valid().chars() {
@@ -235,7 +235,7 @@ fn encoded(value: &OsStr) -> String {
     text
 }
 
-fn decoded(text: &str) -> Result<OsString, String> {
+pub(crate) fn decoded(text: &str) -> Result<OsString, String> {
     let mut bytes = Vec::new();
     let mut parts = text.split('%');
     bytes.extend(parts.next().unwrap_or_default().bytes());

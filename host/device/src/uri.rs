@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use crate::simulated::SimParameters;
+use crate::simulated::{SimParameters, decoded, encoded};
 use crate::{DeviceError, Ueid};
 
 /// Longest accepted URI.
@@ -75,12 +75,15 @@ pub enum Uri {
         /// Path of the socket.
         socket: PathBuf,
     },
-    /// `pci:0000:65:00.0`, with `?iommu=` to select how its DMA is confined
+    /// `pci:0000:65:00.0`, with `?iommu=` to select how its DMA is confined, and with `boot=` if its
+    /// kernel boots from files of this machine
     Pci {
         /// Address of the function.
         function: Bdf,
         /// How its DMA is confined.
         iommu: Iommu,
+        /// Folder of its boot medium, an absolute path: [`Medium::read`](crate::pci::f2::Medium::read).
+        boot: Option<PathBuf>,
     },
     /// `pci:ueid=01...`, with `?iommu=` as in [`Uri::Pci`]
     PciUeid {
@@ -129,7 +132,12 @@ impl fmt::Display for Uri {
             Self::SimModel => f.write_str("sim:model"),
             Self::SimRtl(parameters) => write!(f, "sim:rtl{}", parameters.query()),
             Self::VfioUser { socket } => write!(f, "vfio-user:{}", socket.display()),
-            Self::Pci { function, iommu } => write!(f, "pci:{function}{iommu}"),
+            Self::Pci { function, iommu, boot } => {
+                write!(f, "pci:{function}{iommu}")?;
+                let Some(boot) = boot else { return Ok(()) };
+                let separator = if *iommu == Iommu::Any { '?' } else { '&' };
+                write!(f, "{separator}boot={}", encoded(boot.as_os_str()))
+            }
             Self::PciUeid { ueid, iommu } => write!(f, "pci:ueid={ueid}{iommu}"),
             Self::Tls { host, port, device } => write!(f, "tls://{host}:{port}/{device}"),
         }
@@ -194,18 +202,42 @@ fn pci(rest: &str) -> Result<Uri, String> {
         Some((address, query)) => (address, Some(query)),
         None => (rest, None),
     };
-    let iommu = match query {
-        None => Iommu::Any,
-        Some(query) => Iommu::NAMED
-            .iter()
-            .find(|(_, name)| query.strip_prefix("iommu=") == Some(name))
-            .map(|(iommu, _)| *iommu)
-            .ok_or("the only parameter of pci: is iommu=type1, iommu=iommufd or iommu=none")?,
-    };
+    let (mut iommu, mut boot) = (None, None);
+    for parameter in query.into_iter().flat_map(|query| query.split('&')) {
+        match parameter.split_once('=') {
+            Some(("iommu", value)) if iommu.is_none() => {
+                let named = Iommu::NAMED.iter().find(|(_, name)| *name == value);
+                let (named, _) =
+                    named.ok_or("expected iommu=type1, iommu=iommufd or iommu=none")?;
+                iommu = Some(*named);
+            }
+            Some(("boot", value)) if boot.is_none() => {
+                let folder = PathBuf::from(decoded(value)?);
+                if !folder.is_absolute() {
+                    return Err("expected the absolute path of a folder after boot=".to_owned());
+                }
+                boot = Some(folder);
+            }
+            _ => {
+                return Err(
+                    "the parameters of pci: are iommu=type1, iommu=iommufd or iommu=none, \
+                    and boot=FOLDER, each once"
+                        .to_owned(),
+                );
+            }
+        }
+    }
+    let iommu = iommu.unwrap_or_default();
     match address.strip_prefix("ueid=") {
+        // All cards with an image on F2 have one ueid.
+        Some(_) if boot.is_some() => Err(
+            "boot= is for pci:DOMAIN:BUS:DEVICE.FUNCTION: a card has no ueid before its kernel \
+                boots"
+                .to_owned(),
+        ),
         Some(ueid) => Ok(Uri::PciUeid { ueid: ueid.parse()?, iommu }),
         None => match bdf(address) {
-            Some(function) => Ok(Uri::Pci { function, iommu }),
+            Some(function) => Ok(Uri::Pci { function, iommu, boot }),
             None => Err("expected pci:DOMAIN:BUS:DEVICE.FUNCTION in hexadecimal, such as \
                 pci:0000:65:00.0, or pci:ueid=UEID"
                 .to_owned()),
@@ -289,6 +321,8 @@ mod tests {
             "pci:0000:65:00.0?iommu=type1",
             "pci:0000:65:00.0?iommu=iommufd",
             "pci:0000:65:00.0?iommu=none",
+            "pci:0000:34:00.0?iommu=none&boot=/etc/shef/boot",
+            "pci:0000:34:00.0?boot=/a b%26%25",
             "pci:ueid=01000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1eff",
             "pci:ueid=01000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1eff?iommu=type1",
             "tls://card.example:7433/left",
@@ -371,6 +405,15 @@ mod tests {
             ("pci:0000:+5:00.0", "SHEF-DEV-002"),
             ("pci:0000:65:00.0:1", "SHEF-DEV-002"),
             ("pci:0000:65:00.0?iommu=", "SHEF-DEV-002"),
+            ("pci:0000:65:00.0?iommu=none&iommu=none", "SHEF-DEV-002"),
+            ("pci:0000:65:00.0?boot=", "SHEF-DEV-002"),
+            ("pci:0000:65:00.0?boot=relative", "SHEF-DEV-002"),
+            ("pci:0000:65:00.0?boot=/a&boot=/a", "SHEF-DEV-002"),
+            ("pci:0000:65:00.0?boot=/a%00", "SHEF-DEV-002"),
+            (
+                "pci:ueid=01000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1eff?boot=/a",
+                "SHEF-DEV-002",
+            ),
             ("pci:0000:65:00.0?iommu=any", "SHEF-DEV-002"),
             ("pci:0000:65:00.0?unsafe", "SHEF-DEV-002"),
             ("pci:ueid=", "SHEF-DEV-002"),

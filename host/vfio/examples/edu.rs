@@ -48,7 +48,7 @@ fn said(error: VfioError) -> String {
 
 impl Edu {
     fn open(uri: &Uri) -> Result<Self, VfioError> {
-        let Uri::Pci { function, iommu } = uri else { unreachable!("checked by main") };
+        let Uri::Pci { function, iommu, .. } = uri else { unreachable!("checked by main") };
         let function = OpenFunction::open(&System::default(), *function, *iommu, IDS)?;
         Ok(Self {
             bar: function.bar(0, 0x1000)?,

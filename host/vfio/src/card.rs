@@ -1,10 +1,12 @@
 //! A card in this machine.
 
+use std::path::Path;
 use std::time::Duration;
 
+use shef_device::pci::f2::{F2, Medium};
 use shef_device::pci::{self, BAR_CTL, BAR_MEM, BAR_MSIX, PciCard};
 use shef_device::ring::DmaMemory;
-use shef_device::{Bdf, CTL_BYTES, DeviceError, Iommu, OutOfRange, Ueid, Uri, name};
+use shef_device::{Bdf, CTL_BYTES, Device, DeviceError, Iommu, OutOfRange, Ueid, Uri, name};
 
 use crate::check::Interface;
 use crate::function::{Bar, Interrupts, OpenFunction, Vectors};
@@ -152,11 +154,47 @@ impl pci::Function for CardFunction {
     }
 }
 
-/// Opens the card at function `bdf` of this machine.
+/// Opens the card at function `bdf` of this machine. A card on AWS F2 also needs the folder of its
+/// boot medium: its kernel boots from it now and after each reset.
 ///
 /// # Errors
-/// [`VfioError`] as [`DeviceError::Transport`], and the errors of [`PciCard::open`].
-pub fn open(bdf: Bdf, iommu: Iommu) -> Result<PciCard<CardFunction>, DeviceError> {
+/// [`VfioError`] as [`DeviceError::Transport`], the errors of [`Medium::read`], [`F2::new`] and
+/// [`PciCard::open`].
+pub fn open(bdf: Bdf, iommu: Iommu, boot: Option<&Path>) -> Result<Box<dyn Device>, DeviceError> {
+    let uri = Uri::Pci { function: bdf, iommu, boot: boot.map(Path::to_owned) }.to_string();
+    let Some(boot) = boot else { return Ok(Box::new(plain(bdf, iommu, &uri)?)) };
+    // The card is not opened, and so not reset, without a medium.
+    let medium = Medium::read(boot)?;
+    let (card, description) = function(bdf, iommu)?;
+    let f2 = F2::new(card, &bdf.to_string(), medium)?;
+    let polled =
+        if f2.polled() { ", polled: BAR2 has no block of interrupt registers" } else { "" };
+    let description = format!("{description}, on AWS F2{polled}");
+    Ok(Box::new(PciCard::open(f2, &uri, &description, "provider")?))
+}
+
+/// Opens the card of this machine that has the given ueid. Opens every free card to read its ueid,
+/// which resets the card.
+///
+/// # Errors
+/// As [`name::find`].
+pub fn open_ueid(ueid: &Ueid, iommu: Iommu) -> Result<Box<dyn Device>, DeviceError> {
+    let cards = System::default().cards();
+    let opened = cards.iter().map(|card| {
+        let uri = Uri::Pci { function: card.bdf, iommu, boot: None }.to_string();
+        (card.bdf.to_string(), plain(card.bdf, iommu, &uri))
+    });
+    Ok(Box::new(name::find(ueid, opened)?))
+}
+
+/// A card that boots by itself.
+fn plain(bdf: Bdf, iommu: Iommu, uri: &str) -> Result<PciCard<CardFunction>, DeviceError> {
+    let (card, description) = function(bdf, iommu)?;
+    PciCard::open(card, uri, &description, "unknown")
+}
+
+/// Opens a function, and describes it.
+fn function(bdf: Bdf, iommu: Iommu) -> Result<(CardFunction, String), DeviceError> {
     let card = CardFunction::open(&System::default(), bdf, iommu)?;
     let how = match card.function.interface() {
         Interface::Unprotected { .. } => {
@@ -170,15 +208,5 @@ pub fn open(bdf: Bdf, iommu: Iommu) -> Result<PciCard<CardFunction>, DeviceError
         "PCI card {} in this machine, {how}, {vectors} interrupt vectors",
         card.function.function().id()
     );
-    PciCard::open(card, &Uri::Pci { function: bdf, iommu }.to_string(), &description, "unknown")
-}
-
-/// Opens the card of this machine that has the given ueid. Opens every free card to read its ueid,
-/// which resets the card.
-///
-/// # Errors
-/// As [`name::find`].
-pub fn open_ueid(ueid: &Ueid, iommu: Iommu) -> Result<PciCard<CardFunction>, DeviceError> {
-    let cards = System::default().cards();
-    name::find(ueid, cards.iter().map(|card| (card.bdf.to_string(), open(card.bdf, iommu))))
+    Ok((card, description))
 }

@@ -5,23 +5,23 @@
 
 use std::path::{Path, PathBuf};
 
-use shef::{Host, OpenOptions, Uri};
+use shef::{OpenOptions, Uri};
 use shef_cloud::lock::Lock;
-use shef_cloud::{CloudError, Step, adapter, bind, card, slot};
+use shef_cloud::{CloudError, Step, bind, slot};
 use shef_console::{CliError, Exit, Output, file, hex};
 use shef_device::Iommu;
+use shef_device::pci::f2::Medium;
 use shef_project::Design;
 use shef_proto::evidence::AcceptedEntropy;
 use shef_verify::bundle::Bundle;
 use shef_verify::corim::MAX_CORIM;
 use shef_verify::{KernelReference, Policy, PolicyError, ReferenceValues, ShellReference};
-use shef_vfio::System;
 
 use super::afi::MAX_KERNEL;
 use super::print;
 use super::slot::SlotArgs;
 use crate::project::failed;
-use crate::run::{Card, JobArgs, PartyArgs, Steps, Work, perform};
+use crate::run::{Card, JobArgs, PartyArgs, Work, perform};
 use crate::verify::text;
 
 /// Flags of `shef cloud run`.
@@ -40,15 +40,9 @@ pub struct RunArgs {
     /// Trust anchor of the image: anchor.toml of `shef cloud new`
     #[arg(long, value_name = "FILE")]
     anchors: PathBuf,
-    /// Image of the Security Kernel
-    #[arg(long, value_name = "FILE", required_unless_present = "device")]
-    kernel: Option<PathBuf>,
-    /// Signature of that image
-    #[arg(long, value_name = "FILE", required_unless_present = "device")]
-    signature: Option<PathBuf>,
-    /// Certificate of the image: device-id.der of `shef cloud new`
-    #[arg(long, value_name = "FILE", required_unless_present = "device")]
-    certificate: Option<PathBuf>,
+    /// Folder of the boot medium: kernel.img, kernel.sig, and device-id.der of `shef cloud new`
+    #[arg(long, value_name = "DIR", required_unless_present = "device", conflicts_with = "device")]
+    boot: Option<PathBuf>,
     /// The vendor's signed reference values, if the image of the accelerator is not built here
     #[arg(long, value_name = "FILE", requires = "signers")]
     corim: Option<PathBuf>,
@@ -140,20 +134,15 @@ fn trust(args: &RunArgs, lock: &Lock, design: &Design) -> Result<Bundle, CliErro
     Ok(bundle)
 }
 
-/// The boot medium, of the files that the lock file names.
-fn medium(args: &RunArgs, lock: &Lock) -> Result<Vec<u8>, CliError> {
-    let (Some(kernel), Some(signature), Some(certificate)) =
-        (&args.kernel, &args.signature, &args.certificate)
-    else {
-        return Err(CliError::new(
-            "SHEF-CLI-001",
-            "a card boots from --kernel, --signature and --certificate",
-        ));
-    };
-    let kernel = locked(lock, kernel, MAX_KERNEL, "the kernel image", &lock.firmware)?;
-    let certificate = locked(lock, certificate, 1 << 16, "the certificate", &lock.certificate)?;
-    let signature = file::read(signature, 1 << 10)?;
-    Ok(adapter::medium(&kernel, &signature, &certificate)?)
+/// The folder of the boot medium, as an absolute path, and the words of the medium: its kernel and
+/// certificate are those that the lock file names.
+fn medium(boot: &Path, lock: &Lock) -> Result<(PathBuf, usize), CliError> {
+    let boot = std::path::absolute(boot).map_err(|e| CliError::read_file(boot, &e))?;
+    let [kernel, _, certificate] = Medium::FILES.map(|name| boot.join(name));
+    locked(lock, &kernel, MAX_KERNEL, "the kernel image", &lock.firmware)?;
+    locked(lock, &certificate, 1 << 16, "the certificate", &lock.certificate)?;
+    let words = Medium::read(&boot)?.words();
+    Ok((boot, words))
 }
 
 /// Runs `shef cloud run`.
@@ -175,14 +164,14 @@ pub fn run(output: &Output, args: &RunArgs) -> Result<Exit, CliError> {
     }
     let trust = trust(args, &lock, &design)?;
     let given = args.device.as_deref().map(str::parse::<Uri>).transpose()?;
-    let medium = if given.is_none() { medium(args, &lock)? } else { Vec::new() };
+    let medium = args.boot.as_deref().map(|boot| medium(boot, &lock)).transpose()?;
     if args.slot.programs.dry_run {
         let mut steps = Vec::new();
         if given.is_none() {
             steps = slot::plan(args.slot.slot, &lock.agfi)?.split_off(3);
             steps.push(Step::Change(format!(
                 "open the card, reset it, write {} words to the boot medium, and start the kernel",
-                medium.len().div_ceil(4)
+                medium.as_ref().map_or(0, |(_, words)| *words)
             )));
         }
         steps.push(Step::Change(format!(
@@ -213,20 +202,13 @@ pub fn run(output: &Output, args: &RunArgs) -> Result<Exit, CliError> {
                     slot.slot, lock.agfi
                 ));
             }
-            Uri::Pci { function: bind::function(&slot)?, iommu: Iommu::None }
+            let boot = medium.map(|(boot, _)| boot);
+            Uri::Pci { function: bind::function(&slot)?, iommu: Iommu::None, boot }
         }
     };
     let card = Card { uri, target: &lock.target, trust: Some(trust) };
-    perform(output, &work, card, |uri, steps| open(uri, medium, steps))
-}
-
-/// Opens the card of the slot, or a simulated one.
-fn open(uri: &Uri, medium: Vec<u8>, steps: &Steps<'_>) -> Result<Host, CliError> {
-    let Uri::Pci { function, .. } = uri else {
+    perform(output, &work, card, |uri, steps| {
         let options = OpenOptions { tls: None, progress: Some(steps.progress()) };
-        return Ok(shef::open_with(uri, options)?);
-    };
-    let system = System::default();
-    let card = card::open(&system, *function, medium, &mut |text| steps.begin(text))?;
-    Ok(Host::new(Box::new(card)))
+        Ok(shef::open_with(uri, options)?)
+    })
 }

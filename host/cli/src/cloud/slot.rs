@@ -7,10 +7,11 @@ use serde::Serialize;
 use shef_cloud::lock::Lock;
 use shef_cloud::metrics::Metrics;
 use shef_cloud::slot::{self, Pace, Slot};
-use shef_cloud::{CloudError, Step, adapter, bind, card, tools};
+use shef_cloud::{CloudError, Step, bind, tools};
 use shef_console::{CliError, Exit, Output, interrupt};
 use shef_device::Iommu;
 use shef_device::pci::Function as _;
+use shef_device::pci::f2::{self, adapter};
 use shef_vfio::{CardFunction, System};
 
 use super::print::{self, ProgramArgs, Watching};
@@ -220,9 +221,9 @@ pub fn bind(output: &Output, args: &BindArgs) -> Result<Exit, CliError> {
         let opened = CardFunction::open(&system, bdf, Iommu::None);
         let mut function = opened.map_err(CloudError::from)?;
         function.reset()?;
-        let answer = card::returned(&mut function, &bound.function)?;
+        let answer = f2::returned(&mut function, &bound.function)?;
         bound.return_ms = Some(answer.as_millis());
-        bound.interrupts = Some(card::interrupts(&mut function)?);
+        bound.interrupts = Some(f2::interrupts(&mut function)?);
     }
     drop(watching);
     let function = format!("{}, driver vfio-pci, without an IOMMU", bound.function);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use shef_regs::ctl;
 
 use super::bulk::{self, Bulk};
-use super::{BAR_CTL, BAR_MEM, Function, REGISTERS, RING_FROM, VECTOR_ACCELERATOR};
+use super::{BAR_CTL, BAR_MEM, Function, REGISTERS, RING_FROM, VECTOR_ACCELERATOR, f2};
 use crate::dma_slots::{DmaSlot, DmaSlots, SLOT_BYTES};
 use crate::progress::Progress;
 use crate::{CTL_BYTES, Device, DeviceError, DeviceInfo, OutOfRange, mailbox};
@@ -63,13 +63,17 @@ impl<F: Function> PciCard<F> {
     /// bus mastering. `info` describes the card; the function provides the size of card memory.
     ///
     /// # Errors
-    /// [`DeviceError::Gone`], [`DeviceError::NotACard`] and the transport's errors.
+    /// [`DeviceError::NoMedium`], [`DeviceError::Gone`], [`DeviceError::NotACard`] and the
+    /// transport's errors.
     pub fn open(
-        function: F,
+        mut function: F,
         uri: &str,
         description: &str,
         root_of_trust: &str,
     ) -> Result<Self, DeviceError> {
+        if f2::waits(&mut function)? {
+            return Err(DeviceError::NoMedium { uri: uri.to_owned() });
+        }
         let memory_bytes = function.bar_bytes(BAR_MEM);
         let info = DeviceInfo::new(uri, description, root_of_trust, memory_bytes, false);
         let mut card = Self { bulk: None, lent: Vec::new(), function, info, pause: PAUSE.0 };

@@ -13,6 +13,7 @@
 
 mod bulk;
 mod card;
+pub mod f2;
 
 use std::ops::Range;
 use std::time::Duration;

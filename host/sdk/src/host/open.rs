@@ -43,13 +43,11 @@ pub fn open_with(uri: &Uri, options: OpenOptions) -> Result<Host, SdkError> {
             Host::simulated(uri, None)
         }
         #[cfg(feature = "vfio")]
-        Uri::Pci { function, iommu } => {
-            Ok(Host::new(Box::new(shef_vfio::open(*function, *iommu)?)))
+        Uri::Pci { function, iommu, boot } => {
+            Ok(Host::new(shef_vfio::open(*function, *iommu, boot.as_deref())?))
         }
         #[cfg(feature = "vfio")]
-        Uri::PciUeid { ueid, iommu } => {
-            Ok(Host::new(Box::new(shef_vfio::open_ueid(ueid, *iommu)?)))
-        }
+        Uri::PciUeid { ueid, iommu } => Ok(Host::new(shef_vfio::open_ueid(ueid, *iommu)?)),
         #[cfg(feature = "vfio-user")]
         Uri::VfioUser { socket } => {
             let card = shef_vfio_user::open(socket, shef_vfio_user::DEFAULT_TIMEOUT)?;

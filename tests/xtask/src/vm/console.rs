@@ -106,10 +106,12 @@ impl Output {
     }
 }
 
-/// Whether the card's Security Kernel was boot ROM and firmware: a native kernel shows in the URI.
-pub fn security_kernel(identity: &Value) -> Value {
+/// Whether the card's Security Kernel was boot ROM and firmware, and the card in the shell of this
+/// guest: a native kernel and another shell show in the URI.
+pub fn security_kernel(identity: &Value, purpose: Purpose) -> Value {
     let engine = identity["engine"].as_str().unwrap_or("of an unknown kind");
-    step("security-kernel", engine == "sim:rtl", format!("the card is {engine}"))
+    let expected = if purpose == Purpose::AwsF2 { "sim:rtl?shell=f2" } else { "sim:rtl" };
+    step("security-kernel", engine == expected, format!("the card is {engine}"))
 }
 
 /// Least number of bytes that the demo moves each way through rings.
@@ -250,13 +252,22 @@ mod tests {
     }
 
     #[test]
-    fn a_card_with_a_native_kernel_has_failed() {
+    fn a_card_with_a_native_kernel_or_in_another_shell_has_failed() {
         let identity = |engine: &str| serde_json::json!({ "is": "identity", "engine": engine });
-        assert_eq!(security_kernel(&identity("sim:rtl"))["ok"], true);
-        for other in
-            [identity("sim:rtl?kernel=native"), identity("sim:model"), serde_json::Value::Null]
-        {
-            assert_eq!(security_kernel(&other)["ok"], false, "{other}");
+        for (purpose, engine, other_shell) in [
+            (Purpose::Type1, "sim:rtl", "sim:rtl?shell=f2"),
+            (Purpose::AwsF2, "sim:rtl?shell=f2", "sim:rtl"),
+        ] {
+            assert_eq!(security_kernel(&identity(engine), purpose)["ok"], true);
+            for other in [
+                identity(other_shell),
+                identity("sim:rtl?kernel=native"),
+                identity("sim:rtl?kernel=native&shell=f2"),
+                identity("sim:model"),
+                serde_json::Value::Null,
+            ] {
+                assert_eq!(security_kernel(&other, purpose)["ok"], false, "{other}");
+            }
         }
     }
 

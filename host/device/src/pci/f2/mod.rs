@@ -4,14 +4,16 @@
 //! that the host writes. The shell routes an interrupt to a vector only after two registers of BAR2
 //! are written.
 
+pub mod adapter;
+
 use std::time::Duration;
 
-use shef_device::pci::{self, BAR_CTL, BAR_MSIX, Function, PciCard, VECTOR_ACCELERATOR};
-use shef_device::{Bdf, DeviceError, Iommu, Uri};
-use shef_vfio::{CardFunction, System};
+use super::{BAR_CTL, BAR_MSIX, Function, VECTOR_ACCELERATOR};
+use crate::DeviceError;
+use crate::progress::Progress;
+use adapter::Window;
 
-use crate::adapter::{self, Window};
-use crate::{CloudError, Watch};
+pub use adapter::Medium;
 
 /// The accelerator's interrupt in the image.
 const ACCELERATOR: u32 = 15;
@@ -39,12 +41,12 @@ struct Bar0<'a, F> {
 }
 
 impl<F: Function> Window for Bar0<'_, F> {
-    fn read(&mut self, offset: u64) -> Result<u32, CloudError> {
+    fn read(&mut self, offset: u64) -> Result<u32, DeviceError> {
         word(self.function, BAR_CTL, offset)
     }
 
-    fn write(&mut self, offset: u64, value: u32) -> Result<(), CloudError> {
-        Ok(self.function.bar_write(BAR_CTL, offset, &value.to_le_bytes())?)
+    fn write(&mut self, offset: u64, value: u32) -> Result<(), DeviceError> {
+        self.function.bar_write(BAR_CTL, offset, &value.to_le_bytes())
     }
 
     fn card(&self) -> String {
@@ -52,17 +54,28 @@ impl<F: Function> Window for Bar0<'_, F> {
     }
 }
 
-fn word<F: Function>(function: &mut F, bar: u8, offset: u64) -> Result<u32, CloudError> {
+fn word<F: Function>(function: &mut F, bar: u8, offset: u64) -> Result<u32, DeviceError> {
     let mut word = [0; 4];
     function.bar_read(bar, offset, &mut word)?;
     Ok(u32::from_le_bytes(word))
 }
 
+/// Whether a function is a card that waits for its boot medium.
+///
+/// # Errors
+/// The transport's.
+pub fn waits<F: Function>(function: &mut F) -> Result<bool, DeviceError> {
+    if function.bar_bytes(BAR_CTL) <= adapter::PAGE {
+        return Ok(false);
+    }
+    adapter::waits(&mut Bar0 { function, card: "" })
+}
+
 /// Waits for the adapter of a function that was reset. Returns the waiting time.
 ///
 /// # Errors
-/// SHEF-CLD-042, SHEF-CLD-044.
-pub fn returned<F: Function>(function: &mut F, card: &str) -> Result<Duration, CloudError> {
+/// As [`adapter::present`].
+pub fn returned<F: Function>(function: &mut F, card: &str) -> Result<Duration, DeviceError> {
     adapter::present(&mut Bar0 { function, card }, adapter::RETURN)
 }
 
@@ -71,7 +84,7 @@ pub fn returned<F: Function>(function: &mut F, card: &str) -> Result<Duration, C
 ///
 /// # Errors
 /// The transport's.
-pub fn interrupts<F: Function>(function: &mut F) -> Result<bool, CloudError> {
+pub fn interrupts<F: Function>(function: &mut F) -> Result<bool, DeviceError> {
     if word(function, BAR_MSIX, bar2::ID)? != bar2::ID_VALUE {
         return Ok(false);
     }
@@ -115,13 +128,13 @@ pub fn configured<E>(
 /// Compares what host and shell take for the parameters of the link.
 ///
 /// # Errors
-/// SHEF-CLD-048.
-pub fn same_parameters(host: [u32; 2], card: [u32; 2]) -> Result<(), CloudError> {
+/// [`DeviceError::PcieParameters`].
+pub fn same_parameters(host: [u32; 2], card: [u32; 2]) -> Result<(), DeviceError> {
     for (what, (host, card)) in
         ["maximum payload", "maximum read request"].into_iter().zip(host.into_iter().zip(card))
     {
         if host != card {
-            return Err(CloudError::PcieParameters { what, host, card });
+            return Err(DeviceError::PcieParameters { what, host, card });
         }
     }
     Ok(())
@@ -131,23 +144,19 @@ pub fn same_parameters(host: [u32; 2], card: [u32; 2]) -> Result<(), CloudError>
 pub struct F2<F> {
     function: F,
     card: String,
-    medium: Vec<u8>,
+    medium: Medium,
     polled: bool,
 }
 
 impl<F: Function> F2<F> {
-    /// Takes an open function and boots the kernel.
+    /// Takes an open function, resets it, and boots its kernel. `card` names it in errors.
     ///
     /// # Errors
-    /// [`CloudError`].
-    pub fn new(
-        function: F,
-        card: &str,
-        medium: Vec<u8>,
-        watch: Watch<'_>,
-    ) -> Result<Self, CloudError> {
+    /// Those of [`adapter::present`] and [`adapter::boot`], [`DeviceError::PcieParameters`], and
+    /// those of the transport.
+    pub fn new(function: F, card: &str, medium: Medium) -> Result<Self, DeviceError> {
         let mut f2 = Self { function, card: card.to_owned(), medium, polled: false };
-        f2.begin(watch)?;
+        f2.reset()?;
         Ok(f2)
     }
 
@@ -157,7 +166,7 @@ impl<F: Function> F2<F> {
     }
 
     /// Brings a function that was reset to a booted kernel.
-    fn begin(&mut self, watch: Watch<'_>) -> Result<(), CloudError> {
+    fn begin(&mut self) -> Result<(), DeviceError> {
         let mut window = Bar0 { function: &mut self.function, card: &self.card };
         adapter::present(&mut window, adapter::RETURN)?;
         let card = adapter::pcie(&mut window)?;
@@ -167,13 +176,8 @@ impl<F: Function> F2<F> {
         }
         self.polled = !interrupts(&mut self.function)?;
         let mut window = Bar0 { function: &mut self.function, card: &self.card };
-        adapter::boot(&mut window, &self.medium, adapter::BOOT, watch)
+        adapter::boot(&mut window, &self.medium, adapter::BOOT)
     }
-}
-
-/// An error of this crate for a user of the device.
-fn transport(error: CloudError) -> DeviceError {
-    DeviceError::Transport { code: error.code(), message: error.to_string() }
 }
 
 impl<F: Function> Function for F2<F> {
@@ -218,48 +222,23 @@ impl<F: Function> Function for F2<F> {
 
     fn reset(&mut self) -> Result<(), DeviceError> {
         self.function.reset()?;
-        self.begin(&mut |_| {}).map_err(transport)
+        self.begin()
     }
 
-    fn progress(&mut self) -> Option<shef_device::progress::Progress> {
+    fn progress(&mut self) -> Option<Progress> {
         self.function.progress()
     }
-}
-
-/// Opens the card at a function of this machine, which is reset, and boots its kernel.
-///
-/// # Errors
-/// [`CloudError`].
-pub fn open(
-    system: &System,
-    bdf: Bdf,
-    medium: Vec<u8>,
-    watch: Watch<'_>,
-) -> Result<PciCard<F2<CardFunction>>, CloudError> {
-    let name = bdf.to_string();
-    watch("resetting the card");
-    let mut function = CardFunction::open(system, bdf, Iommu::None)?;
-    pci::Function::reset(&mut function)?;
-    let f2 = F2::new(function, &name, medium, watch)?;
-    if f2.polled() {
-        watch("BAR2 has no block of interrupt registers: the card is polled");
-    }
-    let uri = Uri::Pci { function: bdf, iommu: Iommu::None }.to_string();
-    let description = format!(
-        "card {bdf} on AWS F2, WITHOUT AN IOMMU: it can reach all of this machine's memory"
-    );
-    Ok(PciCard::open(f2, &uri, &description, "provider")?)
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
 
-    use shef_device::ring::DmaMemory;
-    use shef_device::{OutOfRange, pci::BAR_MEM};
-
+    use super::adapter::{PAGE, reg};
     use super::*;
-    use crate::adapter::{PAGE, reg};
+    use crate::OutOfRange;
+    use crate::pci::{BAR_MEM, PciCard};
+    use crate::ring::DmaMemory;
 
     struct NoMemory;
 
@@ -384,8 +363,8 @@ mod tests {
         }
     }
 
-    fn opened(model: Model) -> Result<F2<Model>, CloudError> {
-        F2::new(model, "0000:34:00.0", vec![3; 4000], &mut |_| {})
+    fn opened(model: Model) -> Result<F2<Model>, DeviceError> {
+        F2::new(model, "0000:34:00.0", Medium::new(&[3; 4000], &[1; 128], &[2; 300])?)
     }
 
     #[test]
@@ -398,7 +377,21 @@ mod tests {
         assert_eq!(*f2.function.waited.lock().unwrap(), [15, 3]);
         f2.reset().unwrap();
         assert_eq!((f2.function.boots, f2.function.bar2[0x2004]), (2, 0xff));
-        assert_eq!(f2.function.medium[..4000], [3; 4000]);
+        assert_eq!(f2.function.medium[12..4012], [3; 4000]);
+    }
+
+    #[test]
+    fn a_card_that_waits_for_its_medium_names_the_parameter() {
+        let error = PciCard::open(Model::new(), "pci:0000:34:00.0", "", "").err().unwrap();
+        assert_eq!(error.code(), "SHEF-DEV-025");
+        assert!(
+            DeviceError::CODES
+                .iter()
+                .any(|code| code.id == error.code() && code.help.contains("boot="))
+        );
+        // One that has booted does not wait.
+        let f2 = opened(Model::new()).unwrap();
+        PciCard::open(f2, "pci:0000:34:00.0", "", "").unwrap();
     }
 
     #[test]
@@ -415,7 +408,7 @@ mod tests {
         let mut model = Model::new();
         model.shell = 2 << 4 | 2;
         let error = opened(model).err().unwrap();
-        assert_eq!(error.code(), "SHEF-CLD-048");
+        assert_eq!(error.code(), "SHEF-DEV-023");
         assert!(
             error.to_string().contains("maximum payload is 256 bytes for the host and 512"),
             "{error}"

@@ -1,19 +1,18 @@
 //! The adapter's page in BAR0 of a card on F2, and the boot medium behind it
 //! (`shell-rtl/regs/f2.toml`).
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use shef_kernel::{Medium, SIGNATURE_FILE_LEN};
+use shef_kernel::SIGNATURE_FILE_LEN;
 use shef_regs::f2;
 
-use crate::{CloudError, Watch};
+use crate::DeviceError;
 
 /// The page in BAR0.
 pub const PAGE: u64 = f2::BASE as u64;
 /// The boot medium in BAR0.
 pub const MEDIUM: u64 = 0x100_0000;
-/// Bytes of BAR0 that this program uses.
-pub const BYTES: u64 = 0x200_0000;
 /// Value of [`reg::ID`].
 pub const ID: u32 = 0x3246_5348;
 /// Value of [`reg::VERSION`].
@@ -26,6 +25,8 @@ pub const BOOT: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(1);
 /// Longest kernel image.
 const MAX_IMAGE: usize = 0x4_0000;
+/// Longest file of a medium.
+const MAX_FILE: u64 = 1 << 20;
 
 /// Registers of the page, by their offsets in it.
 pub mod reg {
@@ -60,13 +61,13 @@ pub trait Window {
     ///
     /// # Errors
     /// The transport's.
-    fn read(&mut self, offset: u64) -> Result<u32, CloudError>;
+    fn read(&mut self, offset: u64) -> Result<u32, DeviceError>;
 
     /// Writes a word.
     ///
     /// # Errors
     /// The transport's.
-    fn write(&mut self, offset: u64, value: u32) -> Result<(), CloudError>;
+    fn write(&mut self, offset: u64, value: u32) -> Result<(), DeviceError>;
 
     /// Name of the card, for messages.
     fn card(&self) -> String;
@@ -105,9 +106,9 @@ impl std::fmt::Display for Status {
 }
 
 /// Reads a word, where all ones is no value.
-fn word(window: &mut dyn Window, offset: u64) -> Result<u32, CloudError> {
+fn word(window: &mut dyn Window, offset: u64) -> Result<u32, DeviceError> {
     match window.read(offset)? {
-        u32::MAX => Err(CloudError::Gone { card: window.card(), offset }),
+        u32::MAX => Err(DeviceError::Gone { offset: offset as u32 }),
         value => Ok(value),
     }
 }
@@ -115,8 +116,8 @@ fn word(window: &mut dyn Window, offset: u64) -> Result<u32, CloudError> {
 /// Waits until the page answers, and checks that it is the adapter's. Returns the waiting time.
 ///
 /// # Errors
-/// SHEF-CLD-042, SHEF-CLD-044.
-pub fn present(window: &mut dyn Window, limit: Duration) -> Result<Duration, CloudError> {
+/// [`DeviceError::NoReturn`], [`DeviceError::Adapter`], and those of the transport.
+pub fn present(window: &mut dyn Window, limit: Duration) -> Result<Duration, DeviceError> {
     let begun = Instant::now();
     loop {
         let found = window.read(PAGE + reg::ID)?;
@@ -126,17 +127,17 @@ pub fn present(window: &mut dyn Window, limit: Duration) -> Result<Duration, Clo
         let card = window.card();
         // Another page answers, and will not become ours.
         if found != u32::MAX && found != 0 {
-            return Err(CloudError::Adapter { card, name: "ID", found, expected: ID });
+            return Err(DeviceError::Adapter { card, name: "ID", found, expected: ID });
         }
         if begun.elapsed() >= limit {
-            return Err(CloudError::NoReturn { card, found, ms: begun.elapsed().as_millis() });
+            return Err(DeviceError::NoReturn { card, found, ms: begun.elapsed().as_millis() });
         }
         std::thread::sleep(LOOK);
     }
     let found = word(window, PAGE + reg::VERSION)?;
     if found != VERSION {
         let card = window.card();
-        return Err(CloudError::Adapter { card, name: "VERSION", found, expected: VERSION });
+        return Err(DeviceError::Adapter { card, name: "VERSION", found, expected: VERSION });
     }
     Ok(begun.elapsed())
 }
@@ -144,43 +145,70 @@ pub fn present(window: &mut dyn Window, limit: Duration) -> Result<Duration, Clo
 /// PCIe parameters as the shell sees them: maximum payload and maximum read request in bytes.
 ///
 /// # Errors
-/// SHEF-CLD-043.
-pub fn pcie(window: &mut dyn Window) -> Result<[u32; 2], CloudError> {
+/// [`DeviceError::Gone`], and those of the transport.
+pub fn pcie(window: &mut dyn Window) -> Result<[u32; 2], DeviceError> {
     let value = word(window, PAGE + reg::PCIE)?;
     Ok([128 << (value & 3), 128 << (value >> 4 & 7)])
 }
 
-/// Builds the boot medium from its three files, and checks it as the boot ROM does.
-///
-/// # Errors
-/// SHEF-CLD-045.
-pub fn medium(image: &[u8], signature: &[u8], certificate: &[u8]) -> Result<Vec<u8>, CloudError> {
-    let wrong = |what: String| CloudError::Medium { what };
-    let found = signature.len();
-    let signature = signature.try_into().map_err(|_| {
-        wrong(format!("the signature has {found} bytes, expected {SIGNATURE_FILE_LEN}"))
-    })?;
-    if certificate.is_empty() {
-        return Err(wrong("the certificate is empty".to_owned()));
+/// The boot medium of a card: kernel image, its signature, and the certificate of the image in the
+/// slot. Nothing on it is secret, and the card trusts none of it.
+#[derive(Debug, Clone)]
+pub struct Medium(Vec<u8>);
+
+impl Medium {
+    /// The files of a medium in a folder: kernel image, signature, certificate.
+    pub const FILES: [&str; 3] = ["kernel.img", "kernel.sig", "device-id.der"];
+
+    /// Builds a medium from the contents of its files, and checks it as the boot ROM does.
+    ///
+    /// # Errors
+    /// [`DeviceError::Medium`].
+    pub fn new(image: &[u8], signature: &[u8], certificate: &[u8]) -> Result<Self, DeviceError> {
+        let wrong = |what: String| DeviceError::Medium { what };
+        let found = signature.len();
+        let signature = signature.try_into().map_err(|_| {
+            wrong(format!("the signature has {found} bytes, expected {SIGNATURE_FILE_LEN}"))
+        })?;
+        if certificate.is_empty() {
+            return Err(wrong("the certificate is empty".to_owned()));
+        }
+        let bytes = shef_kernel::Medium::build(image, signature, certificate);
+        let word = |at: usize| bytes.get(at..at + 4).map_or([0; 4], |b| [b[0], b[1], b[2], b[3]]);
+        shef_kernel::Medium::read(bytes.len(), MAX_IMAGE, word)
+            .map_err(|e| wrong(e.to_string()))?;
+        Ok(Self(bytes))
     }
-    let bytes = Medium::build(image, signature, certificate);
-    let word = |at: usize| bytes.get(at..at + 4).map_or([0; 4], |b| [b[0], b[1], b[2], b[3]]);
-    Medium::read(bytes.len(), MAX_IMAGE, word).map_err(|e| wrong(e.to_string()))?;
-    Ok(bytes)
+
+    /// Builds a medium from the [`Medium::FILES`] of a folder.
+    ///
+    /// # Errors
+    /// [`DeviceError::MediumFile`], [`DeviceError::Medium`].
+    pub fn read(folder: &Path) -> Result<Self, DeviceError> {
+        let [image, signature, certificate] = Self::FILES.map(|name| {
+            let file = folder.join(name);
+            shef_files::regular::read(&file, MAX_FILE)
+                .map_err(|e| DeviceError::MediumFile { file, why: e.to_string() })
+        });
+        Self::new(&image?, &signature?, &certificate?)
+    }
+
+    /// Number of 32-bit words.
+    #[must_use]
+    pub fn words(&self) -> usize {
+        self.0.len().div_ceil(4)
+    }
 }
 
 /// Boots the kernel: writes the medium and reads it back, starts, and waits until the kernel is
 /// ready.
 ///
 /// # Errors
-/// SHEF-CLD-043 to SHEF-CLD-047.
-pub fn boot(
-    window: &mut dyn Window,
-    medium: &[u8],
-    limit: Duration,
-    watch: Watch<'_>,
-) -> Result<(), CloudError> {
+/// [`DeviceError::Gone`], [`DeviceError::Medium`], [`DeviceError::MediumChanged`],
+/// [`DeviceError::NoKernel`], and those of the transport.
+pub fn boot(window: &mut dyn Window, medium: &Medium, limit: Duration) -> Result<(), DeviceError> {
     let words: Vec<u32> = medium
+        .0
         .chunks(4)
         .map(|chunk| {
             let mut word = [0; 4];
@@ -191,34 +219,32 @@ pub fn boot(
     let room = word(window, PAGE + reg::MEDIUM_WORDS)? as usize;
     if words.len() > room {
         let what = format!("it has {} words, and the card has room for {room}", words.len());
-        return Err(CloudError::Medium { what });
+        return Err(DeviceError::Medium { what });
     }
     window.write(PAGE + reg::CONTROL, RESET)?;
     until(window, limit, |state| !state.has("wiping") && !state.has("medium frozen"))?;
-    watch("writing the boot medium");
     for (at, value) in (0..).zip(&words) {
         window.write(MEDIUM + 4 * at, *value)?;
     }
     for (number, written) in words.iter().enumerate() {
         let found = window.read(MEDIUM + 4 * number as u64)?;
         if found != *written {
-            return Err(CloudError::MediumChanged { word: number, found, written: *written });
+            return Err(DeviceError::MediumChanged { word: number, found, written: *written });
         }
     }
     let writes = word(window, PAGE + reg::MEDIUM_WRITES)?;
     if writes as usize != words.len() {
         let what = format!("{writes} words were written to it, and {} were sent", words.len());
-        return Err(CloudError::Medium { what });
+        return Err(DeviceError::Medium { what });
     }
     until(window, limit, |state| state.has("clock locked") && state.has("memory ready"))?;
-    watch("starting the Security Kernel");
     window.write(PAGE + reg::CONTROL, START)?;
     until(window, limit, |state| state.has("kernel ready") || state.alert() != 0)?;
     let state = Status(word(window, PAGE + reg::STATUS)?);
     if state.has("kernel ready") && state.alert() == 0 && state.has("medium frozen") {
         return Ok(());
     }
-    Err(CloudError::NoKernel { state: state.to_string(), ms: limit.as_millis() })
+    Err(DeviceError::NoKernel { state: state.to_string(), ms: limit.as_millis() })
 }
 
 /// Waits for a state.
@@ -226,7 +252,7 @@ fn until(
     window: &mut dyn Window,
     limit: Duration,
     wanted: impl Fn(Status) -> bool,
-) -> Result<(), CloudError> {
+) -> Result<(), DeviceError> {
     let begun = Instant::now();
     loop {
         let state = Status(word(window, PAGE + reg::STATUS)?);
@@ -235,10 +261,19 @@ fn until(
         }
         if begun.elapsed() >= limit {
             let ms = begun.elapsed().as_millis();
-            return Err(CloudError::NoKernel { state: state.to_string(), ms });
+            return Err(DeviceError::NoKernel { state: state.to_string(), ms });
         }
         std::thread::sleep(LOOK);
     }
+}
+
+/// Whether a card with this page waits for its boot medium: its kernel does not run.
+///
+/// # Errors
+/// Those of the transport.
+pub fn waits(window: &mut dyn Window) -> Result<bool, DeviceError> {
+    let is = window.read(PAGE + reg::ID)? == ID && window.read(PAGE + reg::VERSION)? == VERSION;
+    Ok(is && !Status(window.read(PAGE + reg::STATUS)?).has("kernel ready"))
 }
 
 #[cfg(test)]
@@ -263,7 +298,7 @@ mod tests {
     }
 
     impl Window for Model {
-        fn read(&mut self, offset: u64) -> Result<u32, CloudError> {
+        fn read(&mut self, offset: u64) -> Result<u32, DeviceError> {
             if self.fault == "gone" {
                 return Ok(u32::MAX);
             }
@@ -293,7 +328,7 @@ mod tests {
             })
         }
 
-        fn write(&mut self, offset: u64, value: u32) -> Result<(), CloudError> {
+        fn write(&mut self, offset: u64, value: u32) -> Result<(), DeviceError> {
             match (offset, value) {
                 (o, START) if o == PAGE + reg::CONTROL => {
                     self.frozen = true;
@@ -317,30 +352,30 @@ mod tests {
         }
     }
 
-    fn booted(fault: &'static str) -> Result<(), CloudError> {
+    fn booted(fault: &'static str) -> Result<(), DeviceError> {
         let mut model = Model::new(fault);
-        let medium = medium(&[7; 1001], &[1; 128], &[2; 301])?;
+        let medium = Medium::new(&[7; 1001], &[1; 128], &[2; 301])?;
         let limit = Duration::from_millis(30);
         present(&mut model, limit)?;
-        boot(&mut model, &medium, limit, &mut |_| {})?;
+        boot(&mut model, &medium, limit)?;
         assert_eq!(pcie(&mut model)?, [256, 512]);
         // A second time, as after a reset.
-        boot(&mut model, &medium, limit, &mut |_| {})
+        boot(&mut model, &medium, limit)
     }
 
     #[test]
     fn a_card_boots_from_the_medium_and_every_fault_has_its_code() {
         booted("").unwrap();
         for (fault, code) in [
-            ("gone", "SHEF-CLD-042"),
-            ("dead", "SHEF-CLD-042"),
-            ("other image", "SHEF-CLD-044"),
-            ("version", "SHEF-CLD-044"),
-            ("bit", "SHEF-CLD-046"),
-            ("second writer", "SHEF-CLD-045"),
-            ("no memory", "SHEF-CLD-047"),
-            ("alert", "SHEF-CLD-047"),
-            ("never", "SHEF-CLD-047"),
+            ("gone", "SHEF-DEV-018"),
+            ("dead", "SHEF-DEV-018"),
+            ("other image", "SHEF-DEV-019"),
+            ("version", "SHEF-DEV-019"),
+            ("bit", "SHEF-DEV-021"),
+            ("second writer", "SHEF-DEV-020"),
+            ("no memory", "SHEF-DEV-022"),
+            ("alert", "SHEF-DEV-022"),
+            ("never", "SHEF-DEV-022"),
         ] {
             let error = booted(fault).unwrap_err();
             assert_eq!(error.code(), code, "{fault}: {error}");
@@ -348,10 +383,10 @@ mod tests {
         let error = booted("alert").unwrap_err().to_string();
         assert!(error.contains("alert 4") && error.contains("not kernel ready"), "{error}");
         let mut gone = Model::new("");
-        boot(&mut gone, &[0; 8], Duration::ZERO, &mut |_| {}).unwrap();
+        boot(&mut gone, &Medium(vec![0; 8]), Duration::ZERO).unwrap();
         gone.fault = "gone";
-        let error = boot(&mut gone, &[0; 8], Duration::ZERO, &mut |_| {}).unwrap_err();
-        assert_eq!(error.code(), "SHEF-CLD-043");
+        let error = boot(&mut gone, &Medium(vec![0; 8]), Duration::ZERO).unwrap_err();
+        assert_eq!(error.code(), "SHEF-DEV-005");
     }
 
     #[test]
@@ -359,12 +394,12 @@ mod tests {
         for (image, signature, certificate) in
             [(1, 127, 1), (MAX_IMAGE + 1, 128, 1), (1, 128, 2049), (1, 128, 0)]
         {
-            let error =
-                medium(&vec![0; image], &vec![0; signature], &vec![0; certificate]).unwrap_err();
-            assert_eq!(error.code(), "SHEF-CLD-045");
+            let error = Medium::new(&vec![0; image], &vec![0; signature], &vec![0; certificate])
+                .unwrap_err();
+            assert_eq!(error.code(), "SHEF-DEV-020");
         }
         let mut model = Model::new("");
-        let error = boot(&mut model, &[0; 1 << 19], Duration::ZERO, &mut |_| {}).unwrap_err();
+        let error = boot(&mut model, &Medium(vec![0; 1 << 19]), Duration::ZERO).unwrap_err();
         assert!(error.to_string().contains("room for 65536"), "{error}");
     }
 }
