@@ -73,8 +73,8 @@ shef_proto::coded! {
         "SHEF-NET-107": "AWS refuses images with this cell",
             "create-fpga-image ends with UNSUPPORTED_DESIGN_LOGIC: remove the instance, also from vendors' IP and generate blocks.",
         "SHEF-NET-108": "a clock that the instance can change, or that logic makes",
-            "Make clocks by an MMCM or PLL with its dynamic ports (DCLK, DEN, DWE, DADDR, DI, PSCLK, PSEN) at constants, and without \
-             AWS_CLK_GEN: the host of the instance could otherwise clock the Security Kernel.",
+            "Make clocks by an MMCM or PLL with its dynamic ports (DCLK, DEN, DWE, DADDR, DI, PSCLK, PSEN) at constants, by buffers with \
+             CE and CLR at constants, and without AWS_CLK_GEN: the host of the instance could otherwise clock the Security Kernel.",
         "SHEF-NET-109": "a loop of logic",
             "AWS refuses images with a combinational loop (LUTLP-1): put a register into it.",
         "SHEF-NET-110": "a latch",

@@ -62,11 +62,11 @@ fn cells(netlist: &Netlist<'_>) -> Vec<Object> {
     let mut all: Vec<Object> = (0..netlist.memories.len()).map(Object::Memory).collect();
     for (c, cell) in (0_u32..).zip(&netlist.cells) {
         match Kind::of(cell) {
+            _ if !cell.kind.starts_with('$') => all.push(Object::Cell(c)),
             Kind::Register | Kind::Latch => {
                 let bits = (0_u32..).zip(netlist.pin(cell, "Q"));
                 all.extend(bits.map(|(i, _)| Object::Register(c, i)));
             }
-            Kind::Box => all.push(Object::Cell(c)),
             _ => {}
         }
     }

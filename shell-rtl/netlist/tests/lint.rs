@@ -306,6 +306,94 @@ fn the_instance_cannot_change_a_clock() {
     made.fails(&["clocks"], "cl_small.sv:", "the clock slow_q is made by logic");
 }
 
+/// Through the vendor's cells as well, and through a module without content and without a clock.
+#[test]
+fn a_loop_through_cells_is_found() {
+    let declared = "  logic [1:0] around;\n";
+    let more =
+        "(* blackbox *)\nmodule small_box (input wire logic a_i, output logic y_o);\nendmodule\n";
+    for cell in [
+        "  LUT2 #(.INIT(4'h6)) u_lut (.I0(around[0]), .I1(sda_b_q), .O(around[1]));",
+        "  MUXF7 u_mux (.I0(sda_b_q), .I1(around[0]), .S(sda_r_q), .O(around[1]));",
+        "  SRL16E u_srl (.CLK(clk_main_a0), .CE(1'b1), .D(sda_b_q), .A0(around[0]), .A1(1'b0), .A2(1'b0), .A3(1'b0), .Q(around[1]));",
+        "  small_box u_box (.a_i(around[0]), .y_o(around[1]));",
+    ] {
+        let small = Small::new()
+            .add("small_box.sv", more)
+            .more(&format!("{declared}  assign around[0] = !around[1];\n{cell}"));
+        small.fails(&["loops"], "cl_small.sv:", "a loop of logic through around");
+    }
+    let straight = "  LUT2 #(.INIT(4'h6)) u_lut (.I0(sda_r_q), .I1(sda_b_q), .O(around[1]));\n  assign around[0] = around[1];";
+    let report = Small::new().more(&format!("{declared}{straight}")).lint();
+    assert!(report.passed(), "{:#?}", findings(&report));
+}
+
+/// A path between clocks through the vendor's cells, and into them.
+#[test]
+fn cells_of_the_vendor_are_part_of_a_path() {
+    let lut = crossing(
+        "",
+        "  logic looked;\n  LUT1 #(.INIT(2'h1)) u_lut (.I0(source_q), .O(looked));\n  \
+         always_ff @(posedge clk_main_a0) crossed_q <= looked;",
+    );
+    lut.fails(&["crossings", "constraints"], "cl_small.sv:", "logic before the first register");
+    let flop = crossing(
+        "",
+        "  FDRE u_flop (.C(clk_main_a0), .CE(1'b1), .R(1'b0), .D(source_q), .Q(crossed_q));",
+    );
+    flop.fails(&["crossings", "constraints"], "cl_small.sv:", "expected a synchroniser before it");
+    // The clock that only a cell of the vendor has.
+    let back = crossing(
+        "  logic flop;\n  FDRE u_flop (.C(core_clk), .CE(1'b1), .R(1'b0), .D(source_q), .Q(flop));",
+        "  always_ff @(posedge clk_main_a0) crossed_q <= flop;",
+    );
+    back.fails(&["crossings", "constraints"], "cl_small.sv:", "no attribute ASYNC_REG");
+}
+
+#[test]
+fn a_block_memory_of_the_vendor_has_one_clock() {
+    let memory = |read: &str, write: &str| {
+        crossing(
+            "",
+            &format!(
+                "  logic [31:0] looked;\n  RAMB36E2 u_ram (.CLKARDCLK({read}), .CLKBWRCLK({write}), \
+                 .DINBDIN({{31'd0, source_q}}), .DOUTADOUT(looked));\n  \
+                 always_ff @(posedge {read}) crossed_q <= looked[0];"
+            ),
+        )
+    };
+    let one = memory("core_clk", "core_clk").lint();
+    assert!(one.passed(), "{:#?}", findings(&one));
+    memory("clk_main_a0", "core_clk").fails(
+        &["crossings", "constraints"],
+        "cl_small.sv:",
+        "a vendor's memory with two clocks",
+    );
+    // Port B alone is of the core's clock.
+    let input = memory("core_clk", "clk_main_a0").lint();
+    let what = findings(&input).into_iter().any(|(check, _, what)| {
+        check == "crossings"
+            && what.contains("source_q")
+            && what.contains("expected a synchroniser")
+    });
+    assert!(what, "{:#?}", findings(&input));
+}
+
+#[test]
+fn nothing_gates_a_clock() {
+    let gate = |from: &str, to: &str| Small::new().edit("small_clocks.sv", from, to);
+    let ce = gate("u_core (.I(core_clk), .CE(1'b1)", "u_core (.I(core_clk), .CE(core_clk)");
+    ce.fails(&["clocks"], "small_clocks.sv:", "CE of u_clocks.u_core is");
+    let clr = gate(".CLR(1'b0), .O(kernel_clk_o)", ".CLR(locked), .O(kernel_clk_o)");
+    clr.fails(&["clocks"], "small_clocks.sv:", "CLR of u_clocks.u_kernel is");
+    // Any other cell that makes a clock.
+    let mux = Small::new().more(
+        "  logic either, made_q;\n  BUFGMUX u_mux (.I0(clk_main_a0), .I1(core_clk), .S(sda_b_q), .O(either));\n  \
+         always_ff @(posedge either) made_q <= !made_q;",
+    );
+    mux.fails(&["clocks"], "cl_small.sv:", "is made by logic");
+}
+
 #[test]
 fn a_loop_through_three_modules_is_found() {
     let small = Small::new().edit(
@@ -330,6 +418,11 @@ fn logic_that_only_looks_like_a_loop_is_none() {
 fn a_latch_is_found() {
     let small = Small::new().more("  logic held;\n  always_latch if (sda_b_q) held = sda_r_q;");
     small.fails(&["latches"], "cl_small.sv:", "held is a latch");
+    let cell = Small::new().more(
+        "  logic held, read_q;\n  LDCE u_held (.D(sda_b_q), .G(sda_r_q), .GE(1'b1), .CLR(1'b0), .Q(held));\n  \
+         always_ff @(posedge clk_main_a0) read_q <= held;",
+    );
+    cell.fails(&["latches"], "cl_small.sv:", "u_held is a LDCE");
 }
 
 #[test]
@@ -470,6 +563,43 @@ fn synchronised_bits_do_not_meet_in_logic() {
     pair("").fails(&["crossings"], "shef_sync.sv:", words);
     let flags = pair("(* shef_cdc = \"flags\" *)").lint();
     assert!(flags.passed(), "{:#?}", findings(&flags));
+}
+
+#[test]
+fn synchronised_bits_do_not_meet_behind_registers_or_at_a_memory() {
+    let pair = |more: &str, meet: &str| {
+        crossing(
+            &format!(
+                "  logic one_q, two_q;\n  always_ff @(posedge core_clk) begin\n    one_q <= sum[3:2] == 2'd1;\n    \
+                 two_q <= sum[3:2] == 2'd2;\n  end\n{more}"
+            ),
+            &format!(
+                "  logic one, two;\n  shef_sync u_one (.clk_i(clk_main_a0), .d_i(one_q), .q_o(one));\n  \
+                 shef_sync u_two (.clk_i(clk_main_a0), .d_i(two_q), .q_o(two));\n{meet}"
+            ),
+        )
+    };
+    let words = "one_q and two_q pass separate synchronisers and meet in ";
+    for meet in [
+        // A register behind each; an enable; a memory's address when it is read, and when it is written.
+        "  logic a_q, b_q;\n  always_ff @(posedge clk_main_a0) begin\n    {a_q, b_q} <= {one, two};\n    crossed_q <= a_q ^ b_q;\n  end",
+        "  always_ff @(posedge clk_main_a0) if (one) crossed_q <= two;",
+        "  logic [7:0] words[4], read_q;\n  assign crossed_q = ^read_q;\n  always_ff @(posedge clk_main_a0) begin\n    \
+         if (sda_b_q) words[0] <= read_q + 8'd1;\n    read_q <= words[{one, two}];\n  end",
+        "  logic [7:0] words[4], read_q;\n  assign crossed_q = ^read_q;\n  always_ff @(posedge clk_main_a0) begin\n    \
+         words[{one, two}] <= read_q + 8'd1;\n    read_q <= words[0];\n  end",
+    ] {
+        pair("", meet).fails(&["crossings"], "shef_sync.sv:", words);
+    }
+    // As the last of many.
+    let flags = "  (* shef_cdc = \"flags\" *) logic [149:0] many_q;\n  logic [149:0] many, kept_q;\n  \
+                 always_ff @(posedge core_clk) many_q <= {{118{sum[1]}}, sum};\n  \
+                 for (genvar i = 0; i < 150; i++) begin : g_many\n    \
+                 shef_sync u_a (.clk_i(clk_main_a0), .d_i(many_q[i]), .q_o(many[i]));\n  end\n  \
+                 always_ff @(posedge clk_main_a0) kept_q <= many;";
+    let report = pair(flags, "  always_ff @(posedge clk_main_a0) crossed_q <= one || two;").lint();
+    let found = findings(&report).iter().any(|(_, _, what)| what.contains(words));
+    assert!(found, "{:#?}", findings(&report));
 }
 
 #[test]
