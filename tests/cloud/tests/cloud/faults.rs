@@ -77,6 +77,8 @@ fn a_secret_in_a_checkpoint_and_a_wrong_implementation_are_found() {
         ("#2 no-report", 3, "SHEF-CLD-020", "post_route_timing.rpt"),
         ("#2 killed", 3, "SHEF-CLD-021", "ImplCL.log"),
         ("#2 plain", 1, "SHEF-CLD-019", "in the clear"),
+        // A secret in the clear comes before the timing.
+        ("#2 plain-violated", 1, "SHEF-CLD-019", "in the clear"),
         ("pr-verify hdpr", 1, "SHEF-CLD-023", "HDPRVerify-41"),
         ("pr-verify silent", 1, "SHEF-CLD-023", "are compatible"),
         ("pr-verify no-report", 3, "SHEF-CLD-020", "pr_verify.txt"),
@@ -505,8 +507,19 @@ fn a_dry_run_changes_nothing_and_shows_every_command() {
         dry(&["cloud", "new", "second", "--hdk", &kit, "--vendor", "vendor"])
             .contains("shef_image_secret_pkg.sv")
     );
-    assert!(dry(&["cloud", "build", "image"]).contains("-f ImplCL"));
+    // Finished steps are not done again.
+    let build = dry(&words(&bench.build()));
+    assert!(build.contains("the build is done") && !build.contains("-f "), "{build}");
+    let other = dry(&["cloud", "build", "image", "--place", "Explore"]);
+    assert!(other.contains("-f SynthCL") && other.contains("-f ImplCL"), "{other}");
+    let afi = dry(&words(&bench.afi()));
+    assert!(afi.contains("is available") && !afi.contains("aws "), "{afi}");
+    let record = fs::read_dir(bench.at("image/out")).unwrap().flatten().map(|entry| entry.path());
+    let record = record.into_iter().find(|path| path.to_string_lossy().ends_with("afi.json"));
+    let kept = record.as_ref().map(|path| (path.clone(), fs::read(path).unwrap())).unwrap();
+    fs::remove_file(&kept.0).unwrap();
     assert!(dry(&words(&bench.afi())).contains("create-fpga-image --name digits-knn-"));
+    fs::write(&kept.0, kept.1).unwrap();
     assert!(dry(&words(&Bench::load())).contains("-I agfi-"));
     assert!(dry(&["cloud", "bind"]).contains("driver_override"));
     assert!(dry(&["cloud", "metrics"]).contains("-M"));
