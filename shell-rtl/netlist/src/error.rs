@@ -87,7 +87,7 @@ shef_proto::coded! {
              while it is read has (* shef_cdc = \"static\" *) at its register; independent bits of one register have \"flags\".",
         "SHEF-NET-113": "a crossing without a constraint",
             "Add set_max_delay -datapath_only from the first register to the second one in cl_timing_user.xdc; a single bit may have \
-             set_false_path. set_clock_groups and set_false_path remove the bound that a FIFO needs.",
+             set_false_path. set_clock_groups and set_false_path remove the bound that a FIFO needs, and it is at most 3.75 ns.",
         "SHEF-NET-114": "a constraint that matches nothing, or cannot be read",
             "Vivado only warns. Compare the pattern with the names in the sources: a register has the suffix _reg, -hierarchical \
              compares names without their hierarchy, and in AWS's design the custom logic is below WRAPPER/CL.",

@@ -247,6 +247,9 @@ pub fn lint(logic: &CustomLogic, hdk: Option<&Path>, scratch: &Path) -> Result<R
             xdc::Coverage::Cancelled => {
                 Some("set_false_path or set_clock_groups removes the bound of its delay")
             }
+            xdc::Coverage::Long => {
+                Some("set_max_delay is longer than a period of the fastest clock, 3.75 ns")
+            }
         };
         if let Some(need) = need {
             uncovered.push(design.finding(&crossing.place, format!("{path}: {need}")));

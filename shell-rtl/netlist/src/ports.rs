@@ -40,7 +40,7 @@ impl Shell {
         let own = f2::ports(f2::TABLE).unwrap_or_default();
         let Some(hdk) = hdk else {
             let name = "the table of HDK 2.3.2".to_owned();
-            let memory = source::SH_DDR.to_owned();
+            let memory = source::sh_ddr();
             let text = f2::header(&own);
             return Ok(Self { name, text, memory, table: own, differs: Vec::new() });
         };
@@ -81,7 +81,7 @@ impl Shell {
         let name = format!("{} of {version}", source::shown(&path).display());
         let memory = path.parent().map(|folder| folder.join("../sh_ddr/sh_ddr.stub.sv"));
         let memory = memory.and_then(|stub| std::fs::read_to_string(stub).ok());
-        let memory = memory.unwrap_or_else(|| source::SH_DDR.to_owned());
+        let memory = memory.unwrap_or_else(source::sh_ddr);
         Ok(Self { name, text, memory, table, differs })
     }
 }

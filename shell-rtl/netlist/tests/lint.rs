@@ -770,6 +770,46 @@ fn every_crossing_has_a_constraint_that_keeps_its_bound() {
 }
 
 #[test]
+fn values_of_constraints_fit_their_crossings() {
+    let memory = "set_max_delay -datapath_only 3.5 \\\n  -from [get_cells -hier -filter {NAME =~ *u_there/mem_q_reg*";
+    let long = constraint(memory, &memory.replace("3.5", "35"));
+    long.fails(&["constraints"], "shef_async_fifo.sv:", "longer than a period");
+    // A later one for the same path, with the clocks' delay.
+    let more =
+        |line: &str| constraint("set_false_path -to", &format!("{line}\nset_false_path -to"));
+    let cells = "-from [get_cells setting_q_reg*] -to [get_cells u_core/setting_q_reg*]";
+    let static_value = more(&format!("set_max_delay 40 {cells}"));
+    static_value.fails(&["constraints"], "small_core.sv:", "longer than a period");
+    // Some of the paths, or hold times, are not the crossing.
+    for (with, place) in [
+        ("-rise_from [get_cells setting_q_reg*] -to [get_cells u_core/setting_q_reg*]", "patterns"),
+        (
+            "-through [get_nets setting_q] -from [get_cells setting_q_reg*] -to [get_cells u_core/setting_q_reg*]",
+            "constraints",
+        ),
+    ] {
+        let line = format!("set_max_delay -datapath_only 3.5 {cells}");
+        let report = constraint(&line, &format!("set_max_delay -datapath_only 3.5 {with}")).lint();
+        let found = findings(&report);
+        assert!(found.iter().any(|(check, ..)| *check == "constraints"), "{place}: {found:#?}");
+    }
+    let resets = "set_false_path -to [get_pins";
+    let hold = constraint(resets, "set_false_path -hold -to [get_pins");
+    hold.fails(&["constraints"], "shef_reset_sync.sv:", "no set_max_delay");
+    let setup = constraint(resets, "set_false_path -setup -to [get_pins").lint();
+    assert!(setup.passed(), "{:#?}", findings(&setup));
+    for (line, words) in [
+        ("set_max_delay -datapath_only soon -from [get_cells setting_q_reg*]", "no value above 0"),
+        ("set_max_delay -datapath_only 0 -from [get_cells setting_q_reg*]", "no value above 0"),
+        ("set_disable_timing [get_cells setting_q_reg*]", "removes paths from timing"),
+        ("set_property ASYNC_REG FALSE [get_cells -hier meta_q_reg]", "takes ASYNC_REG"),
+        ("create_clock -period 100 [get_ports clk_main_a0]", "AWS's constraints define"),
+    ] {
+        more(line).fails(&["patterns"], "xdc:", words);
+    }
+}
+
+#[test]
 fn names_of_an_image_in_aws_design_match() {
     let scoped = constraint(
         "[get_cells setting_q_reg*] -to [get_cells u_core/setting_q_reg*]",
