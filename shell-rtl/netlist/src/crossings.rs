@@ -126,7 +126,8 @@ pub(crate) struct Finder<'n, 't> {
 }
 
 /// Registers behind a synchroniser through which bits are followed to a place where they meet.
-const REGISTERS: usize = 1;
+/// Behind the first one, no logic is before them.
+const REGISTERS: usize = 4;
 
 /// Sets of paths, each with a number; 0 is the empty one.
 struct Sets {
@@ -601,10 +602,12 @@ impl Finder<'_, '_> {
             }
         }
         let mut found = BTreeMap::new();
-        for _ in 0..=REGISTERS {
-            if seeds.len() < 2 {
+        let mut before = 1;
+        for register in 0..=REGISTERS {
+            if seeds.len() <= before {
                 break;
             }
+            before = seeds.len();
             let reached = self.reached(&seeds, &mut sets);
             let behind = |bit: &Bit| reached[self.netlist.origin(*bit) as usize];
             let mut meet = |set: u32, at: Bit, sets: &Sets| {
@@ -636,7 +639,9 @@ impl Finder<'_, '_> {
                         for (data, q) in data.zip(self.netlist.pin(cell, "Q")) {
                             let set = sets.union(common, behind(data));
                             meet(set, *q, &sets);
-                            if set != 0 {
+                            let origin = self.netlist.origin(*data);
+                            let delayed = common == 0 && seeds.contains_key(&origin);
+                            if set != 0 && (register == 0 || delayed) {
                                 next.entry(*q).or_insert(set);
                             }
                         }

@@ -583,6 +583,8 @@ fn synchronised_bits_do_not_meet_behind_registers_or_at_a_memory() {
     for meet in [
         // A register behind each; an enable; a memory's address when it is read, and when it is written.
         "  logic a_q, b_q;\n  always_ff @(posedge clk_main_a0) begin\n    {a_q, b_q} <= {one, two};\n    crossed_q <= a_q ^ b_q;\n  end",
+        "  logic [2:0] a_q, b_q;\n  always_ff @(posedge clk_main_a0) begin\n    a_q <= {a_q[1:0], one};\n    \
+         b_q <= {b_q[1:0], two};\n    crossed_q <= a_q[2] && b_q[2];\n  end",
         "  always_ff @(posedge clk_main_a0) if (one) crossed_q <= two;",
         "  logic [7:0] words[4], read_q;\n  assign crossed_q = ^read_q;\n  always_ff @(posedge clk_main_a0) begin\n    \
          if (sda_b_q) words[0] <= read_q + 8'd1;\n    read_q <= words[{one, two}];\n  end",

@@ -28,8 +28,8 @@ pub const MAX_KERNEL: u64 = 1 << 20;
 /// Flags of `shef cloud afi`.
 #[derive(clap::Args)]
 #[command(
-    override_usage = "shef cloud afi [OPTIONS] --bucket <BUCKET> --kernel <FILE> --corim <FILE> \\\n         \
-                      --signers <FILE> --lock <FILE> <NAME>",
+    override_usage = "shef cloud afi [OPTIONS] --bucket <BUCKET> --kernel <FILE> \\\n         \
+                      --corim <FILE> --signers <FILE> --lock <FILE> <NAME>",
     after_help = "The object in S3 holds the secret inside of the checkpoint: it is deleted as soon as the image is available, or failed. \
                   A second call waits for the same image, in the region of the first one. The lock file is written last."
 )]

@@ -533,3 +533,44 @@ fn a_dry_run_changes_nothing_and_shows_every_command() {
         assert!(text.lines().all(|line| line.len() <= 80), "{text}");
     }
 }
+
+#[test]
+fn doctor_without_a_kit_and_a_region_decides_nothing() {
+    let bench = Bench::new();
+    let root = bench.at("").display().to_string();
+    let output = bench.run(&["cloud", "doctor", "--root", &root]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let last = text.lines().last().unwrap();
+    assert_eq!(last, "not decided  not checked: build host, account, card, silicon", "{text}");
+    assert_eq!(output.status.code(), Some(3));
+    let kit = bench.at("hdk").display().to_string();
+    let output = bench.run(&["cloud", "doctor", "--root", &root, "--hdk", &kit]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let last = text.lines().last().unwrap();
+    assert!(last.ends_with("ready  not checked: account, card, silicon"), "{text}");
+}
+
+#[test]
+fn explain_lists_the_codes_and_names_the_other_program() {
+    let output = Bench::new().run(&["explain"]);
+    let (list, note) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    for code in shef_cloud::CODES {
+        assert!(list.lines().any(|line| line.starts_with(code.id)), "{} is missing", code.id);
+    }
+    assert!(list.contains("SHEF-NET-112") && list.contains("SHEF-CLI-001"), "{list}");
+    assert!(note.contains("`shef-sim explain`"), "{note}");
+}
+
+#[test]
+fn usage_has_80_columns() {
+    let bench = Bench::new();
+    for command in
+        ["doctor", "new", "lint", "build", "afi", "load", "bind", "run", "metrics", "clear"]
+    {
+        let text = String::from_utf8(bench.run(&["cloud", command, "--help"]).stdout).unwrap();
+        let usage = text.lines().skip_while(|line| !line.starts_with("Usage"));
+        let usage: Vec<&str> = usage.take_while(|line| !line.is_empty()).collect();
+        assert!(!usage.is_empty() && usage.iter().all(|line| line.len() <= 80), "{usage:?}");
+    }
+}
