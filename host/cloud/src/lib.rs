@@ -31,7 +31,6 @@ pub mod lock;
 pub mod logic;
 pub mod metrics;
 pub mod place;
-pub mod ports;
 pub mod run;
 pub mod scan;
 pub mod slot;

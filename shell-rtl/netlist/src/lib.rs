@@ -23,6 +23,7 @@ use serde::Serialize;
 use shef_project::{Elaborated, SourceSet};
 
 pub use error::Error;
+pub use ports::{Header, header};
 
 use clocks::Clocks;
 use crossings::Form;

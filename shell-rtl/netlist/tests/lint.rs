@@ -168,6 +168,39 @@ fn the_header_of_a_kit_is_read_by_the_front_end() {
 }
 
 #[test]
+fn a_header_is_compared_port_by_port() {
+    let known = shef_gen::f2::header(&shef_gen::f2::ports(shef_gen::f2::TABLE).unwrap());
+    let compare = |text: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("cl_ports.vh");
+        std::fs::write(&file, text).unwrap();
+        shef_netlist::header(&file, folder.path())
+    };
+    let same = compare(&known).unwrap();
+    assert_eq!((same.ports, same.expected, same.differences.len()), (217, 217, 0));
+    for (from, to, says) in [
+        ("  input  logic clk_main_a0,", "", "clk_main_a0 is missing"),
+        (
+            "output logic [15:0] cl_sh_pcim_awid",
+            "output logic [17:0] cl_sh_pcim_awid",
+            "cl_sh_pcim_awid is output of 18 bit, not output of 16 bit",
+        ),
+        (
+            "output logic cl_sh_flr_done",
+            "input logic cl_sh_flr_done",
+            "cl_sh_flr_done is input of 1 bit, not output of 1 bit",
+        ),
+        ("  input  logic drck,", "  input  logic drck, input logic new_clk,", "new_clk is new"),
+    ] {
+        assert_eq!(known.matches(from).count(), 1, "{from}");
+        assert_eq!(compare(&known.replace(from, to)).unwrap().differences, [says]);
+    }
+    let twice = known.replace("  input  logic drck,", "  input  logic drck, input logic drck,");
+    assert_eq!(compare(&twice).unwrap_err().code(), "SHEF-NET-002");
+    assert_eq!(compare("").unwrap().differences.len(), 217);
+}
+
+#[test]
 fn a_kit_without_a_header_or_with_a_broken_one_is_an_error() {
     let empty = tempfile::tempdir().unwrap();
     let error = Small::new().lint_with(Some(empty.path())).unwrap_err();

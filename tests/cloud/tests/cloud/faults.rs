@@ -154,9 +154,9 @@ fn an_hdk_that_is_not_ours_is_refused_with_the_place() {
         &header,
         &text.replace("output logic [15:0] cl_sh_pcim_awid", "output logic [7:0] cl_sh_pcim_awid"),
     );
-    assert_eq!(bench.fails(&new, "SHEF-CLD-002", "cl_sh_pcim_awid of 16 bits, found"), 1);
+    assert_eq!(bench.fails(&new, "SHEF-CLD-002", "cl_sh_pcim_awid is output of"), 1);
     bench.write(&header, "`include \"other.vh\"\n");
-    bench.fails(&new, "SHEF-CLD-003", "cl_ports.vh:1");
+    bench.fails(&new, "SHEF-CLD-003", "cl_ports.vh: ");
     fs::remove_file(bench.at(&header)).unwrap();
     bench.fails(&new, "SHEF-CLD-001", "cl_ports.vh below it");
     bench.write(&header, &text);
