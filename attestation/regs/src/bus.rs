@@ -195,9 +195,9 @@ pub mod noise {
     pub const STATUS_SILENCE: u32 = 0x400;
     /// Bits of [`STATUS`]: the lag test failed: bits repeat those before them.
     pub const STATUS_LAG: u32 = 0x800;
-    /// Bits of [`STATUS`]: what the shell states about the source: its min-entropy was measured on
-    /// silicon, its bits come from a seed (simulation), or its min-entropy was never measured; the
-    /// last two set bit 12, so that a program that reads bit 12 alone refuses both.
+    /// Bits of [`STATUS`]: the shell's statement on the noise source: its min-entropy was measured
+    /// on silicon, its bits come from a seed (simulation), or its min-entropy was never measured;
+    /// the last two set bit 12, so that a program that reads bit 12 alone refuses both.
     pub const STATUS_SOURCE: u32 = 0x3000;
     /// Value of [`STATUS_SOURCE`].
     pub const STATUS_SOURCE_MEASURED: u32 = 0x0;

@@ -148,11 +148,16 @@ fn dispatch(output: &Output, globals: &[OsString], command: Command) -> Result<E
         Command::Cloud(command) => cloud::run(output, &command),
         // The simulator's program also knows the codes of simulated cards.
         Command::Common(Common::Explain { code })
-            if code.as_deref().is_none_or(|code| codes::find(code).is_none())
+            if code.as_deref().is_some_and(|code| codes::find(code).is_none())
                 && simulator::is_there() =>
         {
             let rest: Vec<OsString> = code.into_iter().map(OsString::from).collect();
             simulator::becomes(globals, Some("explain"), simulator::Rest::from(rest))
+        }
+        Command::Common(Common::Explain { code: None }) => {
+            let exit = Common::Explain { code: None }.run::<Args>(output)?;
+            output.note("codes of simulated cards: `shef-sim explain`");
+            Ok(exit)
         }
         // These are commands of the other program.
         Command::Common(Common::Man { command: Some(command) })

@@ -72,6 +72,10 @@ pub struct Made {
     pub afi: String,
     /// Id in all regions.
     pub agfi: String,
+    /// Region that it was requested in, also if a later call names another one.
+    pub region: String,
+    /// Bucket of AWS's logs.
+    pub bucket: String,
 }
 
 impl Order {
@@ -111,20 +115,46 @@ impl Order {
     /// One line for each thing that would be done.
     ///
     /// # Errors
-    /// SHEF-CLD-054.
+    /// SHEF-CLD-054, SHEF-CLD-055.
     pub fn plan(&self, tarball: &Checked) -> Result<Vec<Step>, CloudError> {
+        let record = Record::of(tarball)?;
+        let mut calls = Vec::new();
         let key = self.key(tarball);
-        let object = object(&self.region, &self.bucket, &key);
-        let bucket = [("bucket", &*self.bucket), ("region", &*self.region)];
-        Ok(vec![
-            tools::LOCATION.call(&bucket)?.into(),
-            tools::VERSIONING.call(&bucket)?.into(),
-            self.upload(tarball, &key)?.into(),
-            tools::HEAD.call(&object)?.into(),
-            self.create(tarball, &key)?.into(),
-            tools::DESCRIBE_AFI.call(&[("afi", "AFI"), ("region", &self.region)])?.into(),
-            tools::DELETE.call(&object)?.into(),
-        ])
+        let own = object(&self.region, &self.bucket, &key);
+        let old = object(&record.region, &record.bucket, &record.key);
+        let here = record.is_at(self, &key);
+        if record.afi.is_none() {
+            if !here && record.holds_object() {
+                calls.extend([tools::DELETE.call(&old)?, tools::HEAD.call(&old)?]);
+            }
+            if !here || !record.uploaded {
+                let bucket = [("bucket", &*self.bucket), ("region", &*self.region)];
+                calls.extend([tools::LOCATION.call(&bucket)?, tools::VERSIONING.call(&bucket)?]);
+                calls.extend([self.upload(tarball, &key)?, tools::HEAD.call(&own)?]);
+            }
+            calls.push(self.create(tarball, &key)?);
+        }
+        // An image that was requested is in the region of its request.
+        let (region, kept) = match &record.afi {
+            Some(_) => (&record.region, old),
+            None => (&self.region, own),
+        };
+        if !record.available {
+            let afi = record.afi.as_deref().unwrap_or("AFI");
+            calls.push(tools::DESCRIBE_AFI.call(&[("afi", afi), ("region", region)])?);
+        }
+        if record.afi.is_none() || !record.deleted {
+            calls.extend([tools::DELETE.call(&kept)?, tools::HEAD.call(&kept)?]);
+        }
+        if calls.is_empty() {
+            let afi = record.afi.unwrap_or_default();
+            let done = format!(
+                "ask AWS for nothing: {afi} in {region} is available",
+                region = record.region
+            );
+            return Ok(vec![Step::Change(done)]);
+        }
+        Ok(calls.into_iter().map(Step::from).collect())
     }
 }
 
@@ -151,6 +181,16 @@ impl Record {
         };
         let found = found.filter(|record| record.tarball == tarball.digest);
         Ok(found.unwrap_or(Self { tarball: tarball.digest.clone(), ..Self::default() }))
+    }
+
+    /// Whether its object is that of an order.
+    fn is_at(&self, order: &Order, key: &str) -> bool {
+        (&*self.region, &*self.bucket, &*self.key) == (&*order.region, &*order.bucket, key)
+    }
+
+    /// Whether its bucket may hold the object.
+    fn holds_object(&self) -> bool {
+        !self.bucket.is_empty() && !self.deleted
     }
 
     fn write(&self, tarball: &Checked) -> Result<(), CloudError> {
@@ -202,7 +242,8 @@ pub fn make(order: &Order, tarball: &Checked, watch: Watch<'_>) -> Result<Made, 
         record.deleted = true;
         record.write(tarball)?;
     }
-    Ok(Made { afi, agfi })
+    let Record { region, bucket, .. } = record;
+    Ok(Made { afi, agfi, region, bucket })
 }
 
 /// Uploads the tarball and requests the image.
@@ -213,11 +254,9 @@ fn request(
     watch: Watch<'_>,
 ) -> Result<(), CloudError> {
     let key = order.key(tarball);
-    let same =
-        (&record.region, &record.bucket, &record.key) == (&order.region, &order.bucket, &key);
-    if !same {
+    if !record.is_at(order, &key) {
         // An object at another place has the secret, too.
-        if !record.bucket.is_empty() && !record.deleted {
+        if record.holds_object() {
             delete(order, record, watch)?;
         }
         *record = Record {

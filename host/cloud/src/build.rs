@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use shef_console::file::PathText;
 
 use crate::hdk::{Hdk, digest};
-use crate::logic::{Folder, Image, TOP};
+use crate::logic::{Folder, Image, OUT, TOP};
 use crate::run::{self, Limits};
 use crate::scan::{self, Scan};
 use crate::tarball::{self, Manifest};
@@ -86,27 +86,62 @@ pub struct Built {
     pub slack_ns: Option<f64>,
 }
 
-/// One line for each thing that a build would do.
+/// One line for each thing that a build would do, after the steps that are done.
 ///
 /// # Errors
-/// SHEF-CLD-054.
-pub fn plan(folder: &Path, hdk: &Hdk, options: &Options) -> Result<Vec<Step>, CloudError> {
+/// SHEF-CLD-054, SHEF-CLD-055.
+pub fn plan(
+    folder: &Path,
+    image: &Image,
+    hdk: &Hdk,
+    options: &Options,
+) -> Result<Vec<Step>, CloudError> {
+    let inputs = inputs(image, options)?;
+    let record = Record::read(folder)?.filter(|record| record.inputs == inputs);
+    let record = record.unwrap_or(Record { tag: "TAG".to_owned(), ..Record::default() });
+    let paths = Paths::new(folder, &record.tag);
+    let tarball = folder.join(OUT).join(tarball_name(&record.tag));
     let scripts = folder.join(TOP).join("build/scripts");
-    let mut steps = Vec::new();
-    for flow in ["SynthCL", "ImplCL"] {
-        steps.push(script(flow, "TAG", options)?.within(&scripts).into());
+    if record.clean {
+        let done = format!("nothing but look at {}: the build is done", tarball.display());
+        return Ok(vec![Step::Change(done)]);
     }
-    steps.push(verify(folder, hdk, "TAG")?.into());
-    let folder = folder.display();
-    steps.extend(
-        [
-            format!("write {folder}/out/TAG.Developer_CL.tar"),
-            format!("search every file below {folder} and the project for the secret"),
-            format!("remove {folder}/{TOP}, but for reports"),
-        ]
-        .map(Step::Change),
-    );
-    Ok(steps)
+    // As the build: each step is done if its result is the recorded one, and those before it are.
+    let results = [
+        (&record.synthesis, paths.checkpoint("post_synth")),
+        (&record.implementation, paths.checkpoint("post_route")),
+        (&record.comparison, paths.comparison()),
+        (&record.tarball, tarball.clone()),
+    ];
+    let done = match record.is(&record.tarball, &tarball) && record.searched.is_some() {
+        true => results.len(),
+        false => results.iter().take_while(|(digest, file)| record.is(digest, file)).count(),
+    };
+    let dir = folder.display();
+    let change = |text: String| Ok(Step::Change(text));
+    let mut steps = Vec::new();
+    if done > 0 {
+        let names = ["synthesis", "place and route", "pr_verify", "the tarball"];
+        steps.push(change(format!("continue after {}, of {}", names[done - 1], record.tag)));
+    }
+    let flow = |flow| Ok(script(flow, &record.tag, options)?.within(&scripts).into());
+    let each = [
+        flow("SynthCL"),
+        flow("ImplCL"),
+        verify(folder, hdk, &record.tag).map(Step::from),
+        change(format!("write {}", tarball.display())),
+    ];
+    steps.extend(each.into_iter().skip(done));
+    if record.searched.is_none() || done < results.len() {
+        steps.push(change(format!("search every file below {dir} and the project for the secret")));
+    }
+    steps.push(change(format!("remove {dir}/{TOP}, but for reports")));
+    steps.into_iter().collect()
+}
+
+/// Name of the tarball of a build.
+fn tarball_name(tag: &str) -> String {
+    format!("{tag}.Developer_CL.tar")
 }
 
 /// A flow of the kit's script.
@@ -185,7 +220,7 @@ pub fn build(
     let tag = record.as_ref().map_or_else(tag, |record| record.tag.clone());
     let mut record = record.take().unwrap_or(Record { tag, inputs, ..Record::default() });
     let paths = Paths::new(dir, &record.tag);
-    let tarball = folder.out().join(format!("{}.Developer_CL.tar", record.tag));
+    let tarball = folder.out().join(tarball_name(&record.tag));
     if !record.clean {
         if !record.is(&record.tarball, &tarball) || record.searched.is_none() {
             hdk.encrypts(options.encrypt_script.as_deref())?;
@@ -356,12 +391,8 @@ impl Steps<'_> {
         watch("synthesis (tens of minutes)");
         place::erase(&checkpoint)?;
         let log = self.flow("SynthCL")?;
-        let there = is_file(&checkpoint);
-        // Without both, the flow ended before the encryption.
-        if there || self.encrypted().exists() {
-            self.envelopes()?;
-        }
-        if !there {
+        self.encrypts(&[&checkpoint])?;
+        if !is_file(&checkpoint) {
             return Err(self.missing("synthesis", &checkpoint, &log));
         }
         record.synthesis = Some(digest(&checkpoint)?);
@@ -372,6 +403,15 @@ impl Steps<'_> {
     /// The files that synthesis reads.
     fn encrypted(&self) -> PathBuf {
         self.paths.build.join("src_post_encryption")
+    }
+
+    /// Checks a flow's encryption, before any of its results counts. Without a result and without
+    /// encrypted files, the flow ended before.
+    fn encrypts(&self, results: &[&Path]) -> Result<(), CloudError> {
+        if results.iter().any(|result| result.exists()) || self.encrypted().exists() {
+            self.envelopes()?;
+        }
+        Ok(())
     }
 
     /// Checks that each file that synthesis reads is an envelope, and that all of them are there.
@@ -419,6 +459,8 @@ impl Steps<'_> {
             place::erase(old)?;
         }
         let log = self.flow("ImplCL")?;
+        // The flow encrypts again.
+        self.encrypts(&[&checkpoint, &violated, &report])?;
         let slack = find(&report, |line| {
             line.contains("(VIOLATED)") || line.contains("Timing constraints are not met")
         });
@@ -434,8 +476,6 @@ impl Steps<'_> {
                 return Err(self.missing("place and route", file, &log));
             }
         }
-        // The flow encrypts again.
-        self.envelopes()?;
         record.implementation = Some(digest(&checkpoint)?);
         (record.comparison, record.tarball) = (None, None);
         record.write(self.folder.path())

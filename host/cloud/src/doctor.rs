@@ -94,6 +94,21 @@ pub struct Scope<'a> {
     pub limits: Limits,
 }
 
+/// The subjects that were not examined.
+#[must_use]
+pub fn unchecked(findings: &[Finding]) -> Vec<&'static str> {
+    let untested = findings.iter().filter(|it| it.verdict == Verdict::Untested);
+    untested.map(|it| it.check).collect()
+}
+
+/// Whether nothing that was examined is wrong, and a build host, an account or a card was examined.
+#[must_use]
+pub fn ready(findings: &[Finding]) -> bool {
+    let unchecked = unchecked(findings);
+    let any = ["build host", "account", "card"].iter().any(|part| !unchecked.contains(part));
+    any && !findings.iter().any(|it| it.verdict == Verdict::Fault)
+}
+
 /// One line for each program that [`examine`] runs.
 ///
 /// # Errors

@@ -33,13 +33,11 @@ shef_proto::coded! {
         } = "SHEF-CLD-002": "the shell of this HDK has other ports",
             "check out a release of the HDK that has the shell 0x10212415; a new shell needs a new adapter in shell-rtl/shell/aws_f2 and a new ports.csv",
         /// The header has a form that is not understood.
-        #[error("{}:{line}: expected a port as `input logic [31:0] name,`, found {found:?}", file.display())]
+        #[error("{}: {found}", file.display())]
         Header {
             /// The header.
             file: PathBuf,
-            /// Line, from 1.
-            line: usize,
-            /// Its text.
+            /// The front end's message.
             found: String,
         } = "SHEF-CLD-003": "the port list of the HDK cannot be read",
             "compare the file with the one in AWS's repository: `git -C HDK status`; an edited or truncated header is restored with `git checkout`",

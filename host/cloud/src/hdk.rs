@@ -6,8 +6,9 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
+use shef_console::file::TempFolder;
 
-use crate::{CloudError, ports};
+use crate::CloudError;
 
 /// Oldest and newest release that this program was written for.
 pub const KNOWN: [(u32, u32, u32); 2] = [(2, 3, 2), (2, 3, 4)];
@@ -136,12 +137,29 @@ impl Hdk {
     /// SHEF-CLD-001 to SHEF-CLD-003.
     pub fn ports(&self) -> Result<usize, CloudError> {
         let file = self.shell().join(HEADER);
-        let text = text(&file).map_err(|found| CloudError::NoHdk {
+        // The header itself, and no other place of a kit.
+        text(&file).map_err(|found| CloudError::NoHdk {
             dir: self.root.clone(),
             what: format!("{SHELL}/{HEADER}"),
             found,
         })?;
-        ports::compare(&file, &text)
+        let scratch = TempFolder::new().map_err(|e| {
+            let folder = std::env::temp_dir();
+            CloudError::io("write", &folder)(std::io::Error::other(e.to_string()))
+        })?;
+        let found = shef_netlist::header(&file, scratch.path()).map_err(|error| {
+            let found = match error {
+                shef_netlist::Error::Header { reason, .. } => reason,
+                error => error.to_string(),
+            };
+            CloudError::Header { file: file.clone(), found }
+        })?;
+        match found.differences.into_iter().next() {
+            None => Ok(found.ports),
+            Some(difference) => {
+                Err(CloudError::Ports { file, difference, expected: found.expected })
+            }
+        }
     }
 
     /// Checks that git kept the kit's links.

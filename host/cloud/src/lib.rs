@@ -29,7 +29,6 @@ pub mod lock;
 pub mod logic;
 pub mod metrics;
 pub mod place;
-pub mod ports;
 pub mod run;
 pub mod scan;
 pub mod slot;

@@ -5,7 +5,8 @@ use crate::rtlil::{Bit, Cell, Direction, Driver, Netlist, Pin};
 /// How a cell stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Outputs follow inputs.
+    /// Outputs follow inputs: an operator, a vendor's cell of logic, or a module without content and
+    /// without a clock.
     Logic,
     /// A register with a clock.
     Register,
@@ -19,7 +20,7 @@ pub(crate) enum Kind {
     Write,
     /// The initial content of a memory.
     Init,
-    /// An instance of a module without content.
+    /// An instance of a module without content, with a clock.
     Box,
 }
 
@@ -27,7 +28,14 @@ impl Kind {
     pub(crate) fn of(cell: &Cell<'_>) -> Self {
         let kind = cell.kind;
         if !kind.starts_with('$') {
-            return Self::Box;
+            let unregistered = kind.starts_with("DSP") && cell.parameter("PREG").is_some();
+            return match () {
+                () if buffer(kind) || clock_source(kind) => Self::Box,
+                () if kind.starts_with("LD") && vendors(kind) => Self::Latch,
+                () if unregistered && cell.number("PREG") == 0 => Self::Logic,
+                () if clock_pins(cell).next().is_none() => Self::Logic,
+                () => Self::Box,
+            };
         }
         match kind {
             "$dlatch" | "$adlatch" | "$dlatchsr" | "$sr" => Self::Latch,
@@ -47,7 +55,7 @@ pub(crate) const ASYNCHRONOUS: [&str; 4] = ["ALOAD", "ARST", "SET", "CLR"];
 
 impl Netlist<'_> {
     /// Calls `f` with every bit that bit `i` of an output depends on without a register between.
-    pub(crate) fn inputs(&self, cell: &Cell<'_>, pin: &Pin<'_>, i: u32, f: &mut impl FnMut(Bit)) {
+    pub(crate) fn inputs(&self, cell: &Cell<'_>, i: u32, f: &mut impl FnMut(Bit)) {
         match Kind::of(cell) {
             Kind::Logic => self.operands(cell, i as usize, f),
             Kind::Read => self.pin(cell, "ADDR").iter().for_each(|bit| f(*bit)),
@@ -61,9 +69,14 @@ impl Netlist<'_> {
                     }
                 }
             }
-            Kind::Box if buffer(cell.kind) => {
-                let _ = pin;
-                self.pin(cell, "I").iter().for_each(|bit| f(*bit));
+            Kind::Box if buffer(cell.kind) => self.pin(cell, "I").iter().for_each(|bit| f(*bit)),
+            Kind::Box if distributed(cell.kind) => {
+                let address = |pin: &&Pin<'_>| {
+                    pin.direction == Direction::Input
+                        && ["A", "DPRA", "RADR"].iter().any(|name| pin.name.starts_with(name))
+                };
+                let bits = cell.pins.iter().filter(address).flat_map(|pin| self.bits(pin));
+                bits.for_each(|bit| f(*bit));
             }
             _ => {}
         }
@@ -134,10 +147,7 @@ impl Netlist<'_> {
     pub(crate) fn sources(&self, bit: Bit, f: &mut impl FnMut(Bit)) {
         match self.driver(bit) {
             Driver::Bit(from) => f(from),
-            Driver::Cell(cell, pin, i) => {
-                let cell = &self.cells[cell as usize];
-                self.inputs(cell, &cell.pins[usize::from(pin)], i, f);
-            }
+            Driver::Cell(cell, _, i) => self.inputs(&self.cells[cell as usize], i, f),
             Driver::Nothing | Driver::Port => {}
         }
     }
@@ -159,4 +169,33 @@ impl Netlist<'_> {
 pub(crate) fn buffer(kind: &str) -> bool {
     ["BUFG", "BUFGCE", "BUFGCE_DIV", "BUFG_GT", "BUFG_PS", "BUFGCE_1", "IBUF", "IBUFG", "OBUF"]
         .contains(&kind)
+}
+
+/// Whether a cell makes clocks.
+pub(crate) fn clock_source(kind: &str) -> bool {
+    kind.starts_with("MMCM") || kind.starts_with("PLL")
+}
+
+/// Whether a name is one of the vendor's library.
+fn vendors(kind: &str) -> bool {
+    kind.bytes().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == b'_')
+}
+
+/// Whether a cell is memory of LUTs: its address acts without a clock.
+pub(crate) fn distributed(kind: &str) -> bool {
+    vendors(kind)
+        && (kind.starts_with("SRL") || kind.starts_with("RAM") && !kind.starts_with("RAMB"))
+}
+
+/// The inputs of a cell without content that are clocks, by their names.
+pub(crate) fn clock_pins<'c>(cell: &'c Cell<'_>) -> impl Iterator<Item = &'c Pin<'c>> {
+    // `C` of a DSP is an operand.
+    let is_clock = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        name == "c" && !cell.kind.starts_with("DSP")
+            || name.contains("clk") && !name.contains("clken")
+            || name.contains("clock")
+    };
+    let inputs = cell.pins.iter().filter(|pin| pin.direction == Direction::Input);
+    inputs.filter(move |pin| is_clock(pin.name))
 }

@@ -1,7 +1,7 @@
 //! The checks that look at the netlist alone.
 
-use crate::cell::Kind;
-use crate::clocks::{ASYNCHRONOUS, clock_source};
+use crate::cell::{Kind, buffer, clock_source};
+use crate::clocks::ASYNCHRONOUS;
 use crate::rtlil::{Bit, Direction, Driver, FIRST, Netlist, ONE, UNKNOWN, Wire, ZERO};
 use crate::{Check, Design, Finding, check, xdc};
 
@@ -24,6 +24,8 @@ const HOST_CLOCKS: [&str; 3] = ["aws_clk_gen", "AWS_CLK_GEN", "aws_clk_regs"];
 /// Pins of a clock cell that change its outputs.
 const DYNAMIC: [&str; 10] =
     ["DCLK", "DEN", "DWE", "DADDR", "DI", "PSCLK", "PSEN", "PSINCDEC", "CDDCREQ", "CLKINSEL"];
+/// Pins of a clock buffer that stop or change its output.
+const GATES: [&str; 5] = ["CE", "CLR", "DIV", "CEMASK", "CLRMASK"];
 /// Names that AWS's own constraints match.
 const TAKEN: [&str; 2] = ["*ram_reg*", "*rd_do_reg*"];
 
@@ -286,7 +288,7 @@ pub(crate) fn hbm(design: &Design<'_>) -> Check {
 
 /// No cell that AWS refuses.
 pub(crate) fn cells(design: &Design<'_>) -> Check {
-    let boxes = design.netlist.cells.iter().filter(|cell| Kind::of(cell) == Kind::Box);
+    let boxes = design.netlist.cells.iter().filter(|cell| !cell.kind.starts_with('$'));
     let (mut findings, mut count) = (Vec::new(), 0);
     for cell in boxes {
         count += 1;
@@ -307,10 +309,12 @@ pub(crate) fn clocks(design: &Design<'_>) -> Check {
             let what = format!("{} is a {}, whose clocks the instance sets", cell.name, cell.kind);
             findings.push(design.finding(cell.src, what));
         }
-        if !clock_source(cell.kind) {
-            continue;
-        }
-        for pin in DYNAMIC {
+        let pins = match () {
+            () if clock_source(cell.kind) => &DYNAMIC[..],
+            () if buffer(cell.kind) => &GATES,
+            () => continue,
+        };
+        for pin in pins {
             let bits = netlist.pin(cell, pin);
             if let Some(bit) = bits.iter().find(|bit| netlist.origin(**bit) >= FIRST) {
                 let what = format!(
@@ -432,7 +436,10 @@ pub(crate) fn latches(design: &Design<'_>) -> Check {
         match Kind::of(cell) {
             Kind::Latch => {
                 let bit = design.netlist.pin(cell, "Q").first().copied().unwrap_or(ZERO);
-                let what = format!("{} is a latch", design.netlist.name(bit));
+                let what = match cell.kind.starts_with('$') {
+                    true => format!("{} is a latch", design.netlist.name(bit)),
+                    false => format!("{} is a {}: a latch", cell.name, cell.kind),
+                };
                 findings.push(design.finding(cell.src, what));
             }
             Kind::Register => registers += design.netlist.pin(cell, "Q").len(),

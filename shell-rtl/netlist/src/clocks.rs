@@ -2,8 +2,8 @@
 
 use shef_gen::f2::Port;
 
-use crate::cell::{Kind, buffer};
-use crate::rtlil::{Bit, Cell, Direction, Driver, FIRST, Netlist};
+use crate::cell::{Kind, buffer, clock_pins, clock_source, distributed};
+use crate::rtlil::{Bit, Cell, Driver, FIRST, Netlist};
 
 /// A set of clock domains, one bit each.
 pub(crate) type Domains = u64;
@@ -38,7 +38,7 @@ pub(crate) struct Clocks {
 }
 
 /// The pin of a cell without content that is the clock of one of its pins; `None`: the pin has no
-/// clock.
+/// clock. A block memory has two, of which port A is the first.
 pub(crate) fn clock_of_pin<'c>(cell: &'c Cell<'_>, pin: &str) -> Option<&'c str> {
     match cell.kind {
         "sh_ddr" if pin.contains("stat") => Some("stat_clk"),
@@ -59,16 +59,14 @@ pub(crate) fn clock_of_pin<'c>(cell: &'c Cell<'_>, pin: &str) -> Option<&'c str>
         }
         kind if buffer(kind) => (pin == "CE").then_some("I"),
         kind if clock_source(kind) => None,
-        _ => {
-            let mut inputs = cell.pins.iter().filter(|pin| pin.direction == Direction::Input);
-            inputs.find(|pin| ["CLK", "C", "clk", "clk_i"].contains(&pin.name)).map(|pin| pin.name)
+        kind if kind.starts_with("RAMB") => {
+            let names = clock_pins(cell).map(|clock| clock.name);
+            let port_b = ["ADDRB", "DINB", "DINPB", "DOUTB", "DOUTPB", "ENB", "REGCEB", "WEB"];
+            let b = port_b.iter().any(|name| pin.starts_with(name)) || pin.ends_with('B');
+            names.into_iter().find(|clock| clock.starts_with("CLKB") == b)
         }
+        _ => clock_pins(cell).next().map(|clock| clock.name),
     }
-}
-
-/// Whether a cell makes clocks.
-pub(crate) fn clock_source(kind: &str) -> bool {
-    kind.starts_with("MMCM") || kind.starts_with("PLL")
 }
 
 impl Clocks {
@@ -93,6 +91,15 @@ impl Clocks {
                     && let Some(memory) = cell.memory
                 {
                     clocks.written[memory] |= 1 << domain;
+                }
+            }
+            let own = [buffer(cell.kind), clock_source(cell.kind), cell.kind == "sh_ddr"];
+            if Kind::of(cell) == Kind::Box && own == [false; 3] {
+                for pin in clock_pins(cell).filter(|pin| netlist.bits(pin).len() == 1) {
+                    let bit = netlist.origin(netlist.bits(pin)[0]);
+                    if bit >= FIRST {
+                        clocks.domain(netlist, bit);
+                    }
                 }
             }
         }
@@ -188,20 +195,23 @@ impl Clocks {
                     Kind::Register | Kind::ClockedRead => {
                         Some(self.of_cell(c).map_or(0, |domain| 1 << domain))
                     }
-                    Kind::Box if buffer(cell.kind) => None,
-                    Kind::Box => {
-                        let clock = clock_of_pin(cell, cell.pins[usize::from(pin)].name);
-                        let root = |clock| match netlist.pin(cell, clock) {
-                            [clock] => self.known(Self::root(netlist, *clock)),
-                            _ => None,
-                        };
-                        Some(1 << clock.and_then(root).unwrap_or(ASYNCHRONOUS))
-                    }
+                    Kind::Box if buffer(cell.kind) || distributed(cell.kind) => None,
+                    Kind::Box => Some(1 << self.of_pin(netlist, cell, pin)),
                     Kind::Logic | Kind::Latch | Kind::Read => None,
                     Kind::Write | Kind::Init => Some(0),
                 }
             }
         }
+    }
+
+    /// The domain of a pin of a cell without content.
+    fn of_pin(&self, netlist: &Netlist<'_>, cell: &Cell<'_>, pin: u16) -> usize {
+        let clock = clock_of_pin(cell, cell.pins[usize::from(pin)].name);
+        let root = |clock| match netlist.pin(cell, clock) {
+            [clock] => self.known(Self::root(netlist, *clock)),
+            _ => None,
+        };
+        clock.and_then(root).unwrap_or(ASYNCHRONOUS)
     }
 
     /// Computes the domains behind every bit, depth first.
@@ -241,9 +251,17 @@ impl Clocks {
         }
     }
 
-    /// The domains that write the memory that a bit is read from.
-    fn memory_behind(&self, netlist: &Netlist<'_>, bit: Bit) -> Domains {
-        read_memory(netlist, bit).map_or(0, |memory| self.written[memory])
+    /// The domains that write the memory that a bit is read from without a clock.
+    pub(crate) fn memory_behind(&self, netlist: &Netlist<'_>, bit: Bit) -> Domains {
+        let vendors = || match netlist.driver(bit) {
+            Driver::Cell(cell, pin, _) => {
+                let cell = &netlist.cells[cell as usize];
+                let own = distributed(cell.kind) && Kind::of(cell) == Kind::Box;
+                if own { 1 << self.of_pin(netlist, cell, pin) } else { 0 }
+            }
+            _ => 0,
+        };
+        read_memory(netlist, bit).map_or_else(vendors, |memory| self.written[memory])
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::cell::{self, Kind};
 use crate::clocks::{ASYNCHRONOUS, Clocks, Domains, clock_of_pin, read_memory};
-use crate::rtlil::{Bit, Direction, Driver, FIRST, Netlist, ZERO};
+use crate::rtlil::{Bit, Direction, Driver, FIRST, Netlist, Pin, ZERO};
 
 /// Where a crossing starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -125,6 +125,59 @@ pub(crate) struct Finder<'n, 't> {
     readers: HashMap<Bit, Vec<Reader>>,
 }
 
+/// Registers behind a synchroniser through which bits are followed to a place where they meet.
+/// Behind the first one, no logic is before them.
+const REGISTERS: usize = 4;
+
+/// Sets of paths, each with a number; 0 is the empty one.
+struct Sets {
+    all: Vec<Vec<usize>>,
+    numbers: HashMap<Vec<usize>, u32>,
+    unions: HashMap<(u32, u32), u32>,
+}
+
+impl Default for Sets {
+    fn default() -> Self {
+        let numbers = HashMap::from([(Vec::new(), 0)]);
+        Self { all: vec![Vec::new()], numbers, unions: HashMap::new() }
+    }
+}
+
+impl Sets {
+    /// The number of a sorted set.
+    fn of(&mut self, members: Vec<usize>) -> u32 {
+        if let Some(number) = self.numbers.get(&members) {
+            return *number;
+        }
+        let number = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
+        self.all.push(members.clone());
+        self.numbers.insert(members, number);
+        number
+    }
+
+    fn union(&mut self, a: u32, b: u32) -> u32 {
+        if a == b || b == 0 {
+            return a;
+        }
+        if a == 0 {
+            return b;
+        }
+        let key = (a.min(b), a.max(b));
+        if let Some(known) = self.unions.get(&key) {
+            return *known;
+        }
+        let members: BTreeSet<usize> =
+            self.members(a).iter().chain(self.members(b)).copied().collect();
+        let number = self.of(members.into_iter().collect());
+        self.unions.insert(key, number);
+        number
+    }
+
+    fn members(&self, set: u32) -> &[usize] {
+        &self.all[set as usize]
+    }
+}
+
 /// Finds the crossings of a design.
 pub(crate) fn find(netlist: &Netlist<'_>, clocks: &Clocks) -> Vec<Crossing> {
     let mut finder = Finder { netlist, clocks, readers: HashMap::new() };
@@ -213,6 +266,25 @@ impl Finder<'_, '_> {
                 check(End::Port(bit), "output", bit, domain);
             }
         }
+        // A vendor's memory with two clocks: nothing shows what its words wait for.
+        for (c, cell) in (0_u32..).zip(&self.netlist.cells) {
+            let known = |pin: &Pin<'_>| {
+                let root = Clocks::root(self.netlist, *self.netlist.bits(pin).first()?);
+                self.clocks.known(root)
+            };
+            let memory = ["RAMB", "FIFO"].iter().any(|kind| cell.kind.starts_with(kind));
+            let mut domains = cell::clock_pins(cell).filter_map(known);
+            let (Some(first), Some(second)) = (domains.next(), domains.next()) else { continue };
+            let output =
+                |pin: &&Pin<'_>| pin.direction == Direction::Output && pin.name.starts_with("DO");
+            let bit = cell.pins.iter().find(output).and_then(|pin| self.netlist.bits(pin).first());
+            if let (true, true, Some(bit)) = (memory, first != second, bit) {
+                let from = vec![Start::Cell(c, *bit)];
+                let (form, problem) = (Form::Unknown, String::new());
+                let (end, bit) = (End::Cell(c), *bit);
+                found.push(Path { end, pin: "content", bit, domain: second, from, form, problem });
+            }
+        }
         // A memory that is read with a clock other than the one that writes it.
         for (c, cell) in (0_u32..).zip(&self.netlist.cells) {
             if let (Kind::ClockedRead, Some(domain), Some(memory)) =
@@ -243,11 +315,12 @@ impl Finder<'_, '_> {
                 });
                 continue;
             }
-            if let Some(memory) = read_memory(self.netlist, bit)
-                && self.clocks.written(memory) & foreign != 0
+            if self.clocks.memory_behind(self.netlist, bit) & foreign != 0
                 && let Driver::Cell(cell, ..) = self.netlist.driver(bit)
             {
-                found.push(Start::Memory(memory, cell));
+                let vendors = Start::Cell(cell, bit);
+                let memory = read_memory(self.netlist, bit);
+                found.push(memory.map_or(vendors, |memory| Start::Memory(memory, cell)));
             }
             self.netlist.sources(bit, &mut |from| stack.push(from));
         }
@@ -322,6 +395,9 @@ impl Finder<'_, '_> {
         }
         if cell::ASYNCHRONOUS.contains(&path.pin) {
             return self.reset(path).map(|()| Form::Reset);
+        }
+        if path.pin == "content" {
+            return Err("a vendor's memory with two clocks: expected shef_async_fifo".to_owned());
         }
         let End::Register(cell, i) = path.end else {
             return Err("expected a synchroniser before it".to_owned());
@@ -503,56 +579,95 @@ impl Finder<'_, '_> {
         counters
     }
 
-    /// Finds synchronised bits that meet in one register's logic: they may be bits of one value, and
-    /// arrive in different cycles.
+    /// Finds synchronised bits that meet in one register, at a memory or at a cell, also behind
+    /// further registers: they may be bits of one value, and arrive in different cycles.
     fn meeting(&self, paths: &mut [Path]) {
-        // More synchronisers than bits of a set are not looked at.
         let synchronised: Vec<(usize, Bit)> = paths
             .iter()
             .enumerate()
             .filter(|(_, path)| path.form == Form::Synchroniser)
             .filter_map(|(p, path)| Some((p, self.second(path)?)))
-            .take(u128::BITS as usize)
             .collect();
-        if synchronised.len() < 2 {
-            return;
-        }
-        let seeds: HashMap<Bit, u128> =
-            synchronised.iter().enumerate().map(|(i, (_, bit))| (*bit, 1 << i)).collect();
-        let reached = self.reached(&seeds);
         let value = |p: usize| {
             let bit = self.netlist.origin(paths[p].bit);
             (bit, paths[p].domain, self.clocks.behind(bit))
         };
+        let mut sets = Sets::default();
+        let mut seeds: HashMap<Bit, u32> = HashMap::new();
+        for (p, bit) in &synchronised {
+            let (one, _, from) = value(*p);
+            let flag = self.attribute(one, "shef_cdc") == Some("flags");
+            if from != 1 << ASYNCHRONOUS && !flag {
+                seeds.insert(*bit, sets.of(vec![*p]));
+            }
+        }
         let mut found = BTreeMap::new();
-        for cell in self.netlist.cells.iter().filter(|cell| Kind::of(cell) == Kind::Register) {
-            let bits = self.netlist.pin(cell, "D").iter().zip(self.netlist.pin(cell, "Q"));
-            for (data, q) in bits {
-                let set = reached[self.netlist.origin(*data) as usize];
-                if set.count_ones() < 2 {
-                    continue;
-                }
-                let members = synchronised.iter().enumerate().filter(|(i, _)| set >> i & 1 == 1);
-                let members: Vec<usize> = members.map(|(_, (p, _))| *p).collect();
+        let mut before = 1;
+        for register in 0..=REGISTERS {
+            if seeds.len() <= before {
+                break;
+            }
+            before = seeds.len();
+            let reached = self.reached(&seeds, &mut sets);
+            let behind = |bit: &Bit| reached[self.netlist.origin(*bit) as usize];
+            let mut meet = |set: u32, at: Bit, sets: &Sets| {
+                let members = sets.members(set);
                 for (i, a) in members.iter().enumerate() {
                     for b in &members[i + 1..] {
-                        let ((one, to, from), (two, to_two, from_two)) = (value(*a), value(*b));
-                        let flag = [one, two]
-                            .iter()
-                            .any(|bit| self.attribute(*bit, "shef_cdc") == Some("flags"));
-                        if (to, from) == (to_two, from_two) && from != 1 << ASYNCHRONOUS && !flag {
-                            found.entry((*a, *b)).or_insert(*q);
+                        let ((_, to, from), (_, to_two, from_two)) = (value(*a), value(*b));
+                        if (to, from) == (to_two, from_two) {
+                            found.entry((*a, *b)).or_insert(at);
                         }
                     }
                 }
+            };
+            let mut next = seeds.clone();
+            for cell in &self.netlist.cells {
+                let all = |sets: &mut Sets, pins: &[&Pin<'_>]| {
+                    let bits = pins.iter().flat_map(|pin| self.netlist.bits(pin));
+                    bits.fold(0, |set, bit| sets.union(set, behind(bit)))
+                };
+                match Kind::of(cell) {
+                    Kind::Register => {
+                        let pins = cell.pins.iter().filter(|pin| {
+                            pin.direction == Direction::Input
+                                && !["CLK", "D", "ARST", "CLR", "SET", "ALOAD", "AD"]
+                                    .contains(&pin.name)
+                        });
+                        let common = all(&mut sets, &pins.collect::<Vec<_>>());
+                        let data = self.netlist.pin(cell, "D").iter();
+                        for (data, q) in data.zip(self.netlist.pin(cell, "Q")) {
+                            let set = sets.union(common, behind(data));
+                            meet(set, *q, &sets);
+                            let origin = self.netlist.origin(*data);
+                            let delayed = common == 0 && seeds.contains_key(&origin);
+                            if set != 0 && (register == 0 || delayed) {
+                                next.entry(*q).or_insert(set);
+                            }
+                        }
+                    }
+                    Kind::ClockedRead | Kind::Write | Kind::Box if !cell::buffer(cell.kind) => {
+                        let address = |pin: &&Pin<'_>| {
+                            pin.direction == Direction::Input
+                                && (!cell.kind.starts_with('$')
+                                    || ["ADDR", "EN"].contains(&pin.name))
+                        };
+                        let pins: Vec<_> = cell.pins.iter().filter(address).collect();
+                        let at = pins.first().and_then(|pin| self.netlist.bits(pin).first());
+                        let set = all(&mut sets, &pins);
+                        at.into_iter().for_each(|at| meet(set, *at, &sets));
+                    }
+                    _ => {}
+                }
             }
+            seeds = next;
         }
-        for ((a, b), q) in found {
+        for ((a, b), at) in found {
             let names = [a, b].map(|p| self.netlist.name(self.netlist.origin(paths[p].bit)));
             let [one, two] = names;
             let problem = format!(
                 "{one} and {two} pass separate synchronisers and meet in {}",
-                self.netlist.name(q)
+                self.netlist.name(at)
             );
             (paths[a].form, paths[a].problem) = (Form::Unknown, problem);
         }
@@ -567,19 +682,19 @@ impl Finder<'_, '_> {
         }
     }
 
-    /// The seeds behind every bit, without registers between.
-    fn reached(&self, seeds: &HashMap<Bit, u128>) -> Vec<u128> {
+    /// The set of seeds behind every bit, without registers between.
+    fn reached(&self, seeds: &HashMap<Bit, u32>, sets: &mut Sets) -> Vec<u32> {
         let mut reached = vec![0; self.netlist.len()];
         // 0: not visited, 1: its inputs are being visited, 2: done.
         let mut state = vec![0_u8; self.netlist.len()];
         let mut stack = Vec::new();
+        for (bit, seed) in seeds {
+            (reached[*bit as usize], state[*bit as usize]) = (*seed, 2);
+        }
         for start in FIRST..u32::try_from(self.netlist.len()).unwrap_or(Bit::MAX) {
             stack.push(start);
             while let Some(bit) = stack.last().copied() {
                 let at = bit as usize;
-                if let (0, Some(seed)) = (state[at], seeds.get(&bit)) {
-                    (reached[at], state[at]) = (*seed, 2);
-                }
                 match state[at] {
                     0 => {
                         state[at] = 1;
@@ -591,7 +706,9 @@ impl Finder<'_, '_> {
                     }
                     1 => {
                         let mut all = 0;
-                        self.netlist.sources(bit, &mut |from| all |= reached[from as usize]);
+                        self.netlist.sources(bit, &mut |from| {
+                            all = sets.union(all, reached[from as usize]);
+                        });
                         (reached[at], state[at]) = (all, 2);
                         stack.pop();
                     }

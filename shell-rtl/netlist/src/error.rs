@@ -73,8 +73,8 @@ shef_proto::coded! {
         "SHEF-NET-107": "AWS refuses images with this cell",
             "create-fpga-image ends with UNSUPPORTED_DESIGN_LOGIC: remove the instance, also from vendors' IP and generate blocks.",
         "SHEF-NET-108": "a clock that the instance can change, or that logic makes",
-            "Make clocks by an MMCM or PLL with its dynamic ports (DCLK, DEN, DWE, DADDR, DI, PSCLK, PSEN) at constants, and without \
-             AWS_CLK_GEN: the host of the instance could otherwise clock the Security Kernel.",
+            "Make clocks by an MMCM or PLL with its dynamic ports (DCLK, DEN, DWE, DADDR, DI, PSCLK, PSEN) at constants, by buffers with \
+             CE and CLR at constants, and without AWS_CLK_GEN: the host of the instance could otherwise clock the Security Kernel.",
         "SHEF-NET-109": "a loop of logic",
             "AWS refuses images with a combinational loop (LUTLP-1): put a register into it.",
         "SHEF-NET-110": "a latch",
@@ -87,7 +87,7 @@ shef_proto::coded! {
              while it is read has (* shef_cdc = \"static\" *) at its register; independent bits of one register have \"flags\".",
         "SHEF-NET-113": "a crossing without a constraint",
             "Add set_max_delay -datapath_only from the first register to the second one in cl_timing_user.xdc; a single bit may have \
-             set_false_path. set_clock_groups and set_false_path remove the bound that a FIFO needs.",
+             set_false_path. set_clock_groups and set_false_path remove the bound that a FIFO needs, and it is at most 3.75 ns.",
         "SHEF-NET-114": "a constraint that matches nothing, or cannot be read",
             "Vivado only warns. Compare the pattern with the names in the sources: a register has the suffix _reg, -hierarchical \
              compares names without their hierarchy, and in AWS's design the custom logic is below WRAPPER/CL.",

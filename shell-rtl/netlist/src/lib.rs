@@ -23,6 +23,7 @@ use serde::Serialize;
 use shef_project::{Elaborated, SourceSet};
 
 pub use error::Error;
+pub use ports::{Header, header};
 
 use clocks::Clocks;
 use crossings::Form;
@@ -250,6 +251,9 @@ pub fn lint(logic: &CustomLogic, hdk: Option<&Path>, scratch: &Path) -> Result<R
             xdc::Coverage::Missing => Some("no set_max_delay -datapath_only or set_false_path"),
             xdc::Coverage::Cancelled => {
                 Some("set_false_path or set_clock_groups removes the bound of its delay")
+            }
+            xdc::Coverage::Long => {
+                Some("set_max_delay is longer than a period of the fastest clock, 3.75 ns")
             }
         };
         if let Some(need) = need {

@@ -34,13 +34,34 @@ pub(crate) struct Shell {
     differs: Vec<String>,
 }
 
+/// The ports of a kit's header against those that this program knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    /// Number of its ports.
+    pub ports: usize,
+    /// Number of known ports, those of HDK 2.3.2.
+    pub expected: usize,
+    /// How it differs: missing, changed and new ports.
+    pub differences: Vec<String>,
+}
+
+/// Reads the list of ports `cl_ports.vh` of AWS's kit. `scratch` is an empty folder.
+///
+/// # Errors
+/// [`Error::NoHeader`], [`Error::Header`].
+pub fn header(file: &Path, scratch: &Path) -> Result<Header> {
+    let shell = Shell::of(Some(file), scratch)?;
+    let expected = f2::ports(f2::TABLE).map_or(0, |known| known.len());
+    Ok(Header { ports: shell.table.len(), expected, differences: shell.differs })
+}
+
 impl Shell {
     /// The ports of the kit in this folder, or of our table. `scratch` is a folder for copies.
     pub(crate) fn of(hdk: Option<&Path>, scratch: &Path) -> Result<Self> {
         let own = f2::ports(f2::TABLE).unwrap_or_default();
         let Some(hdk) = hdk else {
             let name = "the table of HDK 2.3.2".to_owned();
-            let memory = source::SH_DDR.to_owned();
+            let memory = source::sh_ddr();
             let text = f2::header(&own);
             return Ok(Self { name, text, memory, table: own, differs: Vec::new() });
         };
@@ -81,7 +102,7 @@ impl Shell {
         let name = format!("{} of {version}", source::shown(&path).display());
         let memory = path.parent().map(|folder| folder.join("../sh_ddr/sh_ddr.stub.sv"));
         let memory = memory.and_then(|stub| std::fs::read_to_string(stub).ok());
-        let memory = memory.unwrap_or_else(|| source::SH_DDR.to_owned());
+        let memory = memory.unwrap_or_else(source::sh_ddr);
         Ok(Self { name, text, memory, table, differs })
     }
 }
@@ -106,7 +127,7 @@ fn differences(first: &[Port], second: &[Port]) -> Vec<String> {
         match second.iter().find(|other| other.name == port.name) {
             None => all.push(format!("{} is missing", port.name)),
             Some(other) if (other.width, &other.direction) != (port.width, &port.direction) => {
-                all.push(format!("{} is {}", port.name, shape(other)));
+                all.push(format!("{} is {}, not {}", port.name, shape(other), shape(port)));
             }
             Some(_) => {}
         }

@@ -279,7 +279,9 @@ fn black_boxes(text: &str) -> HashMap<&str, Ports<'_>> {
     while let Some(at) = rest.find("\nmodule \\") {
         let before = &rest[..at];
         let attributes = before.lines().rev().take_while(|line| line.starts_with("attribute"));
-        let boxed = attributes.clone().any(|line| line.contains("\\blackbox"));
+        let boxed = attributes
+            .clone()
+            .any(|line| line.contains("\\blackbox") || line.contains("\\whitebox"));
         rest = &rest[at + 9..];
         if !boxed {
             continue;

@@ -6,8 +6,8 @@ use shef_project::{SourceSet, repo_root};
 
 use crate::{Check, CustomLogic, Design, Error, Finding, Result, check as checked};
 
-/// The memory controller, whose content AWS encrypts.
-pub(crate) const SH_DDR: &str = include_str!("sh_ddr.sv");
+/// The memory controller in the model of the shell; the content of AWS's is encrypted.
+const SH_DDR: &str = include_str!("../../shell/f2_model/sh_ddr.sv");
 /// Ports of the HBM IP, a header that [`HBM`] includes.
 pub(crate) const HBM_PORTS: (&str, &str) =
     ("cl_hbm_ports.vh", include_str!("../../shell/f2_model/cl_hbm_ports.vh"));
@@ -27,6 +27,17 @@ const PROCESSOR: [&str; 3] =
 const OTHERS: [&str; 3] = ["ibex_", "prim_", "dv_"];
 /// Contents of memories, which AWS's build does not copy.
 const CONTENTS: [&str; 5] = ["mem", "hex", "coe", "mif", "dat"];
+
+/// The memory controller from outside.
+pub(crate) fn sh_ddr() -> String {
+    without_content(SH_DDR)
+}
+
+/// A module of the model of the shell with its ports and without its content.
+fn without_content(module: &str) -> String {
+    let (ports, _) = module.split_once("\n);\n").unwrap_or((module, ""));
+    format!("{ports}\n);\nendmodule\n`default_nettype wire\n")
+}
 
 /// A path for messages: relative to the current folder if it is below it.
 pub(crate) fn shown(path: &Path) -> PathBuf {
@@ -111,20 +122,11 @@ pub(crate) fn shipped() -> Result<CustomLogic> {
         .search("shell-rtl/accel/digits");
     // The identity of an image is the user's; here it is zero.
     let sources = sources.generated("shef_image.sv", IMAGE.to_owned());
-    let folders = ibex().into_iter().flat_map(|ibex| PROCESSOR.map(|folder| ibex.join(folder)));
+    let ibex = shef_project::ibex().ok();
+    let folders = ibex.into_iter().flat_map(|ibex| PROCESSOR.map(|folder| ibex.join(folder)));
     let sources = folders.fold(sources, SourceSet::foreign);
     let constraints = constraints(&[folder.join("constraints")])?;
     Ok(CustomLogic { sources, folder: None, constraints })
-}
-
-/// The processor of the Security Kernel: `SHEF_IBEX`, else the pinned one of `cargo xtask setup`.
-fn ibex() -> Option<PathBuf> {
-    if let Some(given) = std::env::var_os("SHEF_IBEX").filter(|path| !path.is_empty()) {
-        return Some(PathBuf::from(given));
-    }
-    let entries = std::fs::read_dir(repo_root().join("target/tools")).ok()?.flatten();
-    let folders = entries.map(|entry| entry.path().join("pythondata_cpu_ibex/system_verilog"));
-    folders.filter(|folder| folder.is_dir()).max()
 }
 
 /// The error of the front end; a module without a source has its own.

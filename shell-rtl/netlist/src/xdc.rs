@@ -1,7 +1,7 @@
 //! Constraint files: the part of Tcl and of Vivado's commands in which constraints are written, on
 //! the objects of a netlist.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::cell::Kind;
@@ -13,6 +13,8 @@ use crate::rtlil::{Bit, Netlist, vivado};
 const SCOPE: &str = "WRAPPER/CL/";
 /// Clocks that AWS's constraints define, by the port of the custom logic.
 const AWS: [&str; 2] = ["clk_main_a0", "clk_hbm_ref"];
+/// Longest bound of a path of several bits in ns: a period of the fastest clock, 266 MHz.
+const LONGEST: f64 = 3.75;
 
 /// An object of a netlist that a constraint can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -62,11 +64,11 @@ fn cells(netlist: &Netlist<'_>) -> Vec<Object> {
     let mut all: Vec<Object> = (0..netlist.memories.len()).map(Object::Memory).collect();
     for (c, cell) in (0_u32..).zip(&netlist.cells) {
         match Kind::of(cell) {
+            _ if !cell.kind.starts_with('$') => all.push(Object::Cell(c)),
             Kind::Register | Kind::Latch => {
                 let bits = (0_u32..).zip(netlist.pin(cell, "Q"));
                 all.extend(bits.map(|(i, _)| Object::Register(c, i)));
             }
-            Kind::Box => all.push(Object::Cell(c)),
             _ => {}
         }
     }
@@ -205,6 +207,10 @@ pub(crate) struct Remark {
 #[derive(Debug)]
 struct Exception<'n> {
     kind: ExceptionKind,
+    /// Its value in ns; 0 without one.
+    value: f64,
+    /// Whether it holds for some of the paths only: those through a point, or of one edge.
+    partial: bool,
     /// `None`: from everywhere.
     from: Option<Found<'n>>,
     to: Option<Found<'n>>,
@@ -214,6 +220,8 @@ struct Exception<'n> {
 enum ExceptionKind {
     /// `set_max_delay -datapath_only`.
     MaxDelay,
+    /// `set_max_delay` of the whole path, clocks included.
+    Timed,
     BusSkew,
     /// `set_false_path`, `set_clock_groups -asynchronous`.
     Ignored,
@@ -262,23 +270,29 @@ impl<'n> Constraints<'n> {
         bounded: bool,
     ) -> Coverage {
         let scope = Scope { netlist, clocks };
-        let (mut all, mut cancelled) = (true, false);
+        let (mut all, mut cancelled, mut longest) = (true, false, 0.0_f64);
         for from in &crossing.from {
             for to in &crossing.to {
                 let covering = self.exceptions.iter().filter(|exception| {
                     contains(exception.from.as_ref(), |o, pin| scope.starts(*from, o, pin))
                         && contains(exception.to.as_ref(), |o, pin| scope.ends(*to, o, pin))
                 });
-                let kinds: HashSet<u8> = covering.map(|exception| exception.kind as u8).collect();
+                let covering: Vec<_> = covering.collect();
+                let has = |kind, partial| {
+                    let mut covering = covering.iter();
+                    covering.any(|own| own.kind == kind && (partial || !own.partial))
+                };
                 let grouped = self.grouped(*from, *to, &scope);
-                let ignored = grouped || kinds.contains(&(ExceptionKind::Ignored as u8));
-                let limited = kinds.contains(&(ExceptionKind::MaxDelay as u8));
-                cancelled |= bounded && ignored;
-                all &= limited || (!bounded && ignored);
+                cancelled |= bounded && (grouped || has(ExceptionKind::Ignored, true));
+                let ignored = grouped || has(ExceptionKind::Ignored, false);
+                all &= has(ExceptionKind::MaxDelay, false) || (!bounded && ignored);
+                let delays = covering.iter().filter(|own| own.kind != ExceptionKind::BusSkew);
+                longest = delays.fold(longest, |longest, own| longest.max(own.value));
             }
         }
         match (all, cancelled) {
             (_, true) => Coverage::Cancelled,
+            (true, _) if bounded && longest > LONGEST => Coverage::Long,
             (true, _) => Coverage::Whole,
             (false, _) => Coverage::Missing,
         }
@@ -303,6 +317,8 @@ pub(crate) enum Coverage {
     Missing,
     /// An exception without a bound takes precedence.
     Cancelled,
+    /// The bound is longer than a period: bits of several cycles can arrive together.
+    Long,
 }
 
 fn contains(found: Option<&Found<'_>>, test: impl Fn(Object, Option<&str>) -> bool) -> bool {
@@ -365,9 +381,9 @@ struct Reader<'a, 'n> {
 }
 
 /// Commands without a further meaning here; their objects must exist.
-const OTHERS: &str = "set_property set_multicycle_path set_input_jitter set_system_jitter set_clock_uncertainty \
+const OTHERS: &str = "set_multicycle_path set_input_jitter set_system_jitter set_clock_uncertainty \
     set_clock_latency set_propagated_clock set_input_delay set_output_delay create_pblock resize_pblock \
-    add_cells_to_pblock set_min_delay set_case_analysis set_disable_timing group_path set_max_fanout puts";
+    add_cells_to_pblock set_min_delay group_path set_max_fanout puts";
 
 /// Options that have a value.
 const VALUED: &str = "-from -to -through -group -name -period -waveform -source -divide_by -multiply_by -master_clock \
@@ -469,11 +485,31 @@ impl<'n> Reader<'_, 'n> {
                 self.variables.insert(name.text().to_owned(), value.clone());
                 nothing
             }
+            "set_disable_timing" | "set_case_analysis" => {
+                Err(format!("{name} removes paths from timing, and the lint does not follow it"))
+            }
+            "set_property" => {
+                let text = |i: usize| words.others.get(i).map_or("", Value::text).to_uppercase();
+                match (&*text(0), &*text(1)) {
+                    ("ASYNC_REG", "0" | "FALSE" | "NO") => {
+                        Err("it takes ASYNC_REG from a synchroniser".to_owned())
+                    }
+                    _ => nothing,
+                }
+            }
             "create_clock" | "create_generated_clock" => {
                 let target = words.others.first().cloned().map_or_else(Found::new, Value::objects);
                 let bits = target.iter().flat_map(|(o, pin)| self.objects.outputs(*o, *pin));
                 let root = |bit| Clocks::root(self.objects.netlist, bit);
                 let domain = bits.map(root).find_map(|root| self.clocks.known(root));
+                let aws = AWS.iter().find(|aws| {
+                    name == "create_clock"
+                        && domain.is_some()
+                        && self.objects.clocks.get(**aws) == domain.as_ref()
+                });
+                if let Some(aws) = aws {
+                    return Err(format!("AWS's constraints define {aws}, with its period"));
+                }
                 if let (Some(name), Some(domain)) = (words.option(&["-name"]), domain) {
                     self.objects.clocks.insert(name.text().to_owned(), domain);
                 }
@@ -487,10 +523,16 @@ impl<'n> Reader<'_, 'n> {
                 nothing
             }
             "set_false_path" | "set_max_delay" | "set_bus_skew" => {
+                let edges = ["-through", "-rise_from", "-fall_from", "-rise_to", "-fall_to"];
+                let partial = edges.iter().any(|name| words.has(name));
                 let kind = match name {
+                    // The set-up time stays.
+                    "set_false_path" if words.has("-hold") && !words.has("-setup") => {
+                        return nothing;
+                    }
                     "set_false_path" => ExceptionKind::Ignored,
                     "set_bus_skew" => ExceptionKind::BusSkew,
-                    _ if !words.has("-datapath_only") => return nothing,
+                    _ if !words.has("-datapath_only") => ExceptionKind::Timed,
                     _ if words.option(&["-from"]).is_none() => {
                         return Err("set_max_delay -datapath_only needs -from".to_owned());
                     }
@@ -499,7 +541,16 @@ impl<'n> Reader<'_, 'n> {
                 let mut side =
                     |name: &str| words.option(&[name]).cloned().map(|v| self.named_clocks(v));
                 let (from, to) = (side("-from"), side("-to"));
-                self.out.exceptions.push(Exception { kind, from, to });
+                let value = match kind {
+                    ExceptionKind::Ignored => 0.0,
+                    _ => {
+                        let values = words.others.iter().map(Value::text);
+                        let value = values.filter_map(|text| text.parse::<f64>().ok()).next();
+                        let value = value.filter(|value| value.is_finite() && *value > 0.0);
+                        value.ok_or_else(|| format!("{name} has no value above 0 in ns"))?
+                    }
+                };
+                self.out.exceptions.push(Exception { kind, value, partial, from, to });
                 nothing
             }
             name if lists(OTHERS, name) => nothing,

@@ -168,6 +168,39 @@ fn the_header_of_a_kit_is_read_by_the_front_end() {
 }
 
 #[test]
+fn a_header_is_compared_port_by_port() {
+    let known = shef_gen::f2::header(&shef_gen::f2::ports(shef_gen::f2::TABLE).unwrap());
+    let compare = |text: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("cl_ports.vh");
+        std::fs::write(&file, text).unwrap();
+        shef_netlist::header(&file, folder.path())
+    };
+    let same = compare(&known).unwrap();
+    assert_eq!((same.ports, same.expected, same.differences.len()), (217, 217, 0));
+    for (from, to, says) in [
+        ("  input  logic clk_main_a0,", "", "clk_main_a0 is missing"),
+        (
+            "output logic [15:0] cl_sh_pcim_awid",
+            "output logic [17:0] cl_sh_pcim_awid",
+            "cl_sh_pcim_awid is output of 18 bit, not output of 16 bit",
+        ),
+        (
+            "output logic cl_sh_flr_done",
+            "input logic cl_sh_flr_done",
+            "cl_sh_flr_done is input of 1 bit, not output of 1 bit",
+        ),
+        ("  input  logic drck,", "  input  logic drck, input logic new_clk,", "new_clk is new"),
+    ] {
+        assert_eq!(known.matches(from).count(), 1, "{from}");
+        assert_eq!(compare(&known.replace(from, to)).unwrap().differences, [says]);
+    }
+    let twice = known.replace("  input  logic drck,", "  input  logic drck, input logic drck,");
+    assert_eq!(compare(&twice).unwrap_err().code(), "SHEF-NET-002");
+    assert_eq!(compare("").unwrap().differences.len(), 217);
+}
+
+#[test]
 fn a_kit_without_a_header_or_with_a_broken_one_is_an_error() {
     let empty = tempfile::tempdir().unwrap();
     let error = Small::new().lint_with(Some(empty.path())).unwrap_err();
@@ -370,6 +403,94 @@ fn the_instance_cannot_change_a_clock() {
     made.fails(&["clocks"], "cl_small.sv:", "the clock slow_q is made by logic");
 }
 
+/// Through the vendor's cells as well, and through a module without content and without a clock.
+#[test]
+fn a_loop_through_cells_is_found() {
+    let declared = "  logic [1:0] around;\n";
+    let more =
+        "(* blackbox *)\nmodule small_box (input wire logic a_i, output logic y_o);\nendmodule\n";
+    for cell in [
+        "  LUT2 #(.INIT(4'h6)) u_lut (.I0(around[0]), .I1(sda_b_q), .O(around[1]));",
+        "  MUXF7 u_mux (.I0(sda_b_q), .I1(around[0]), .S(sda_r_q), .O(around[1]));",
+        "  SRL16E u_srl (.CLK(clk_main_a0), .CE(1'b1), .D(sda_b_q), .A0(around[0]), .A1(1'b0), .A2(1'b0), .A3(1'b0), .Q(around[1]));",
+        "  small_box u_box (.a_i(around[0]), .y_o(around[1]));",
+    ] {
+        let small = Small::new()
+            .add("small_box.sv", more)
+            .more(&format!("{declared}  assign around[0] = !around[1];\n{cell}"));
+        small.fails(&["loops"], "cl_small.sv:", "a loop of logic through around");
+    }
+    let straight = "  LUT2 #(.INIT(4'h6)) u_lut (.I0(sda_r_q), .I1(sda_b_q), .O(around[1]));\n  assign around[0] = around[1];";
+    let report = Small::new().more(&format!("{declared}{straight}")).lint();
+    assert!(report.passed(), "{:#?}", findings(&report));
+}
+
+/// A path between clocks through the vendor's cells, and into them.
+#[test]
+fn cells_of_the_vendor_are_part_of_a_path() {
+    let lut = crossing(
+        "",
+        "  logic looked;\n  LUT1 #(.INIT(2'h1)) u_lut (.I0(source_q), .O(looked));\n  \
+         always_ff @(posedge clk_main_a0) crossed_q <= looked;",
+    );
+    lut.fails(&["crossings", "constraints"], "cl_small.sv:", "logic before the first register");
+    let flop = crossing(
+        "",
+        "  FDRE u_flop (.C(clk_main_a0), .CE(1'b1), .R(1'b0), .D(source_q), .Q(crossed_q));",
+    );
+    flop.fails(&["crossings", "constraints"], "cl_small.sv:", "expected a synchroniser before it");
+    // The clock that only a cell of the vendor has.
+    let back = crossing(
+        "  logic flop;\n  FDRE u_flop (.C(core_clk), .CE(1'b1), .R(1'b0), .D(source_q), .Q(flop));",
+        "  always_ff @(posedge clk_main_a0) crossed_q <= flop;",
+    );
+    back.fails(&["crossings", "constraints"], "cl_small.sv:", "no attribute ASYNC_REG");
+}
+
+#[test]
+fn a_block_memory_of_the_vendor_has_one_clock() {
+    let memory = |read: &str, write: &str| {
+        crossing(
+            "",
+            &format!(
+                "  logic [31:0] looked;\n  RAMB36E2 u_ram (.CLKARDCLK({read}), .CLKBWRCLK({write}), \
+                 .DINBDIN({{31'd0, source_q}}), .DOUTADOUT(looked));\n  \
+                 always_ff @(posedge {read}) crossed_q <= looked[0];"
+            ),
+        )
+    };
+    let one = memory("core_clk", "core_clk").lint();
+    assert!(one.passed(), "{:#?}", findings(&one));
+    memory("clk_main_a0", "core_clk").fails(
+        &["crossings", "constraints"],
+        "cl_small.sv:",
+        "a vendor's memory with two clocks",
+    );
+    // Port B alone is of the core's clock.
+    let input = memory("core_clk", "clk_main_a0").lint();
+    let what = findings(&input).into_iter().any(|(check, _, what)| {
+        check == "crossings"
+            && what.contains("source_q")
+            && what.contains("expected a synchroniser")
+    });
+    assert!(what, "{:#?}", findings(&input));
+}
+
+#[test]
+fn nothing_gates_a_clock() {
+    let gate = |from: &str, to: &str| Small::new().edit("small_clocks.sv", from, to);
+    let ce = gate("u_core (.I(core_clk), .CE(1'b1)", "u_core (.I(core_clk), .CE(core_clk)");
+    ce.fails(&["clocks"], "small_clocks.sv:", "CE of u_clocks.u_core is");
+    let clr = gate(".CLR(1'b0), .O(kernel_clk_o)", ".CLR(locked), .O(kernel_clk_o)");
+    clr.fails(&["clocks"], "small_clocks.sv:", "CLR of u_clocks.u_kernel is");
+    // Any other cell that makes a clock.
+    let mux = Small::new().more(
+        "  logic either, made_q;\n  BUFGMUX u_mux (.I0(clk_main_a0), .I1(core_clk), .S(sda_b_q), .O(either));\n  \
+         always_ff @(posedge either) made_q <= !made_q;",
+    );
+    mux.fails(&["clocks"], "cl_small.sv:", "is made by logic");
+}
+
 #[test]
 fn a_loop_through_three_modules_is_found() {
     let small = Small::new().edit(
@@ -394,6 +515,11 @@ fn logic_that_only_looks_like_a_loop_is_none() {
 fn a_latch_is_found() {
     let small = Small::new().more("  logic held;\n  always_latch if (sda_b_q) held = sda_r_q;");
     small.fails(&["latches"], "cl_small.sv:", "held is a latch");
+    let cell = Small::new().more(
+        "  logic held, read_q;\n  LDCE u_held (.D(sda_b_q), .G(sda_r_q), .GE(1'b1), .CLR(1'b0), .Q(held));\n  \
+         always_ff @(posedge clk_main_a0) read_q <= held;",
+    );
+    cell.fails(&["latches"], "cl_small.sv:", "u_held is a LDCE");
 }
 
 #[test]
@@ -534,6 +660,45 @@ fn synchronised_bits_do_not_meet_in_logic() {
     pair("").fails(&["crossings"], "shef_sync.sv:", words);
     let flags = pair("(* shef_cdc = \"flags\" *)").lint();
     assert!(flags.passed(), "{:#?}", findings(&flags));
+}
+
+#[test]
+fn synchronised_bits_do_not_meet_behind_registers_or_at_a_memory() {
+    let pair = |more: &str, meet: &str| {
+        crossing(
+            &format!(
+                "  logic one_q, two_q;\n  always_ff @(posedge core_clk) begin\n    one_q <= sum[3:2] == 2'd1;\n    \
+                 two_q <= sum[3:2] == 2'd2;\n  end\n{more}"
+            ),
+            &format!(
+                "  logic one, two;\n  shef_sync u_one (.clk_i(clk_main_a0), .d_i(one_q), .q_o(one));\n  \
+                 shef_sync u_two (.clk_i(clk_main_a0), .d_i(two_q), .q_o(two));\n{meet}"
+            ),
+        )
+    };
+    let words = "one_q and two_q pass separate synchronisers and meet in ";
+    for meet in [
+        // A register behind each; an enable; a memory's address when it is read, and when it is written.
+        "  logic a_q, b_q;\n  always_ff @(posedge clk_main_a0) begin\n    {a_q, b_q} <= {one, two};\n    crossed_q <= a_q ^ b_q;\n  end",
+        "  logic [2:0] a_q, b_q;\n  always_ff @(posedge clk_main_a0) begin\n    a_q <= {a_q[1:0], one};\n    \
+         b_q <= {b_q[1:0], two};\n    crossed_q <= a_q[2] && b_q[2];\n  end",
+        "  always_ff @(posedge clk_main_a0) if (one) crossed_q <= two;",
+        "  logic [7:0] words[4], read_q;\n  assign crossed_q = ^read_q;\n  always_ff @(posedge clk_main_a0) begin\n    \
+         if (sda_b_q) words[0] <= read_q + 8'd1;\n    read_q <= words[{one, two}];\n  end",
+        "  logic [7:0] words[4], read_q;\n  assign crossed_q = ^read_q;\n  always_ff @(posedge clk_main_a0) begin\n    \
+         words[{one, two}] <= read_q + 8'd1;\n    read_q <= words[0];\n  end",
+    ] {
+        pair("", meet).fails(&["crossings"], "shef_sync.sv:", words);
+    }
+    // As the last of many.
+    let flags = "  (* shef_cdc = \"flags\" *) logic [149:0] many_q;\n  logic [149:0] many, kept_q;\n  \
+                 always_ff @(posedge core_clk) many_q <= {{118{sum[1]}}, sum};\n  \
+                 for (genvar i = 0; i < 150; i++) begin : g_many\n    \
+                 shef_sync u_a (.clk_i(clk_main_a0), .d_i(many_q[i]), .q_o(many[i]));\n  end\n  \
+                 always_ff @(posedge clk_main_a0) kept_q <= many;";
+    let report = pair(flags, "  always_ff @(posedge clk_main_a0) crossed_q <= one || two;").lint();
+    let found = findings(&report).iter().any(|(_, _, what)| what.contains(words));
+    assert!(found, "{:#?}", findings(&report));
 }
 
 #[test]
@@ -701,6 +866,46 @@ fn every_crossing_has_a_constraint_that_keeps_its_bound() {
         "shef_reset_sync.sv:",
         "no set_max_delay -datapath_only or set_false_path",
     );
+}
+
+#[test]
+fn values_of_constraints_fit_their_crossings() {
+    let memory = "set_max_delay -datapath_only 3.5 \\\n  -from [get_cells -hier -filter {NAME =~ *u_there/mem_q_reg*";
+    let long = constraint(memory, &memory.replace("3.5", "35"));
+    long.fails(&["constraints"], "shef_async_fifo.sv:", "longer than a period");
+    // A later one for the same path, with the clocks' delay.
+    let more =
+        |line: &str| constraint("set_false_path -to", &format!("{line}\nset_false_path -to"));
+    let cells = "-from [get_cells setting_q_reg*] -to [get_cells u_core/setting_q_reg*]";
+    let static_value = more(&format!("set_max_delay 40 {cells}"));
+    static_value.fails(&["constraints"], "small_core.sv:", "longer than a period");
+    // Some of the paths, or hold times, are not the crossing.
+    for (with, place) in [
+        ("-rise_from [get_cells setting_q_reg*] -to [get_cells u_core/setting_q_reg*]", "patterns"),
+        (
+            "-through [get_nets setting_q] -from [get_cells setting_q_reg*] -to [get_cells u_core/setting_q_reg*]",
+            "constraints",
+        ),
+    ] {
+        let line = format!("set_max_delay -datapath_only 3.5 {cells}");
+        let report = constraint(&line, &format!("set_max_delay -datapath_only 3.5 {with}")).lint();
+        let found = findings(&report);
+        assert!(found.iter().any(|(check, ..)| *check == "constraints"), "{place}: {found:#?}");
+    }
+    let resets = "set_false_path -to [get_pins";
+    let hold = constraint(resets, "set_false_path -hold -to [get_pins");
+    hold.fails(&["constraints"], "shef_reset_sync.sv:", "no set_max_delay");
+    let setup = constraint(resets, "set_false_path -setup -to [get_pins").lint();
+    assert!(setup.passed(), "{:#?}", findings(&setup));
+    for (line, words) in [
+        ("set_max_delay -datapath_only soon -from [get_cells setting_q_reg*]", "no value above 0"),
+        ("set_max_delay -datapath_only 0 -from [get_cells setting_q_reg*]", "no value above 0"),
+        ("set_disable_timing [get_cells setting_q_reg*]", "removes paths from timing"),
+        ("set_property ASYNC_REG FALSE [get_cells -hier meta_q_reg]", "takes ASYNC_REG"),
+        ("create_clock -period 100 [get_ports clk_main_a0]", "AWS's constraints define"),
+    ] {
+        more(line).fails(&["patterns"], "xdc:", words);
+    }
 }
 
 #[test]

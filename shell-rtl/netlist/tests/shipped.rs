@@ -34,6 +34,16 @@ fn the_shipped_custom_logic_is_clean() {
         ["clk_main_a0", "u_clocks.u_mmcm.CLKOUT0", "u_noise.u_mmcm.CLKOUT0"].map(clocks)
             == [true; 3]
     );
+    // The guide has a row for each check, in this order.
+    let guide = shef_project::repo_root().join("docs/how-to/aws-f2.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let rows = guide.lines().filter_map(|line| {
+        let (name, rest) = line.strip_prefix("| `")?.split_once("` | ")?;
+        let code = rest.split(' ').next()?;
+        code.starts_with("SHEF-NET-").then_some((name, code))
+    });
+    let checks: Vec<_> = report.checks.iter().map(|check| (check.check, check.code)).collect();
+    assert_eq!(rows.collect::<Vec<_>>(), checks);
 }
 
 /// With the HBM, too: its monitors and clocks are connected, and its reset and its end of

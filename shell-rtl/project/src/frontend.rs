@@ -22,7 +22,10 @@ const CELLS: &str = "read_verilog -lib +/xilinx/cells_sim.v +/xilinx/cells_xtra.
 const RELAXED: &str = "--empty-blackboxes -Wno-undefined-param-override";
 
 /// yosys: `SHEF_YOSYS`, else the pinned one of `cargo xtask setup`.
-fn yosys() -> Result<Command> {
+///
+/// # Errors
+/// [`Error::FrontEnd`]: there is none.
+pub fn yosys() -> Result<Command> {
     if let Some(given) = std::env::var_os("SHEF_YOSYS").filter(|path| !path.is_empty()) {
         return Ok(Command::new(given));
     }

@@ -23,7 +23,7 @@ mod verilog;
 pub use design::{ACCELERATOR, Design, TARGET, digits_config};
 pub use error::Error;
 pub use file::is_name;
-pub use frontend::Elaborated;
+pub use frontend::{Elaborated, yosys};
 pub use job::{
     Data, Done, Expect, Input, Job, Jobs, Model, Names, OutputFile, Refused, Registers, Test,
     Value, Write,

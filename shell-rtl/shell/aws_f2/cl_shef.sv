@@ -84,7 +84,8 @@ module cl_shef
   );
   // A flip-flop: the reset as logic of its clock sees it.
   (* shef_cdc = "flags" *) logic core_rst_q;  // the status shows other bits only with it
-  logic wipe_ack_q, ready_q, memory_ready_q;
+  logic wipe_ack_q;
+  (* shef_cdc = "flags" *) logic ready_q, memory_ready_q;  // each is a bit of the status by itself
   (* shef_cdc = "flags" *) logic [3:0] alert_q;
   always_ff @(posedge core_clk) core_rst_q <= core_rst_n;
 

@@ -2,8 +2,9 @@
 //
 // aw_*, w_*, b_*, ar_*, r_*: AXI4 slave on main_clk_i; bursts are INCR of whole beats, at most 64.
 // core_*: AXI4 master on core_clk_i, the port `h2c` of shef_system. Each access is answered within
-// Cycles cycles of main_clk_i (shef_f2_pcis_reads, shef_f2_pcis_writes: what is not counted), with
-// SLVERR and all ones if the core does not answer, and late data of the core are dropped.
+// `Cycles` of main_clk_i, with SLVERR and all ones if the core does not answer; late data of the core
+// are dropped. Cycles in which the shell takes no beat or response, or sends no data, do not count
+// (shef_f2_pcis_reads, shef_f2_pcis_writes).
 // link_i (main_clk_i): the core runs and answers. While it is low, accesses are answered at once,
 // open ones too; when it rises, the path opens as soon as the core owes nothing.
 // run_i (main_clk_i, from a flip-flop, the reset of the core): low resets the path to the core;

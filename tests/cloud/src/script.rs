@@ -86,7 +86,7 @@ pub fn answer(fault: &str, arguments: &[String]) -> i32 {
             text.len()
         );
         match fault {
-            "plain" if is_secret => write(encrypted.join(&name), &text),
+            "plain" | "plain-violated" if is_secret => write(encrypted.join(&name), &text),
             "header" if is_secret => write(encrypted.join("shef_image_secret_pkg.svh"), &text),
             "dropped" if is_secret => {}
             "half" if is_secret => {
@@ -132,7 +132,7 @@ pub fn answer(fault: &str, arguments: &[String]) -> i32 {
     }
     let synthesised = checkpoints.join(format!("{cl}.{tag}.post_synth.dcp"));
     assert!(synthesised.exists(), "ImplCL wants the post-synthesis checkpoint");
-    let late = matches!(fault, "violated" | "violated-report");
+    let late = matches!(fault, "violated" | "violated-report" | "plain-violated");
     let stage = if fault == "violated" { "post_route.VIOLATED" } else { "post_route" };
     write(checkpoints.join(format!("{cl}.{tag}.{stage}.dcp")), &zip("routed.xn", b"routes"));
     if fault != "no-report" {

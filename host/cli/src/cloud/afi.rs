@@ -28,8 +28,10 @@ pub const MAX_KERNEL: u64 = 1 << 20;
 /// Flags of `shef cloud afi`.
 #[derive(clap::Args)]
 #[command(
+    override_usage = "shef cloud afi [OPTIONS] --bucket <BUCKET> --kernel <FILE> \\\n         \
+                      --corim <FILE> --signers <FILE> --lock <FILE> <NAME>",
     after_help = "The object in S3 holds the secret inside of the checkpoint: it is deleted as soon as the image is available, or failed. \
-                  A second call waits for the same image. The lock file is written last."
+                  A second call waits for the same image, in the region of the first one. The lock file is written last."
 )]
 pub struct AfiArgs {
     /// Folder that `shef cloud build` finished
@@ -136,7 +138,7 @@ pub fn run(output: &Output, args: &AfiArgs) -> Result<Exit, CliError> {
     };
     let (certificate, anchor) = (of(CERTIFICATE)?, of(ANCHOR)?);
     let order = Order {
-        region: region.clone(),
+        region,
         bucket: args.bucket.clone(),
         prefix: args.prefix.trim_end_matches('/').to_owned(),
         name: format!("{}-{}", image.accelerator, tarball.tag),
@@ -168,7 +170,7 @@ pub fn run(output: &Output, args: &AfiArgs) -> Result<Exit, CliError> {
         core_khz: image.core_khz,
         dcp: tarball.dcp,
         tarball: tarball.digest,
-        region,
+        region: made.region,
         afi: made.afi,
         agfi: made.agfi,
         ueid: image.ueid,
@@ -178,7 +180,7 @@ pub fn run(output: &Output, args: &AfiArgs) -> Result<Exit, CliError> {
     };
     lock.write(&args.lock)?;
     drop(watching);
-    let logs = format!("s3://{}/{}", args.bucket, order.logs());
+    let logs = format!("s3://{}/{}", made.bucket, order.logs());
     for (name, text) in [
         ("image", format!("{} in {}, {}", lock.afi, lock.region, lock.agfi)),
         ("object in S3", "deleted".to_owned()),

@@ -54,7 +54,7 @@ pub fn run(output: &Output, args: &BuildArgs) -> Result<Exit, CliError> {
     let image = logic::read(&args.dir)?;
     let hdk = Hdk::open(Path::new(&image.hdk))?;
     if args.programs.dry_run {
-        return print::plan(output, &build::plan(&args.dir, &hdk, &options)?);
+        return print::plan(output, &build::plan(&args.dir, &image, &hdk, &options)?);
     }
     let (folder, image) = Folder::open(&args.dir)?;
     let watching = Watching::new(output, "checking the folder");

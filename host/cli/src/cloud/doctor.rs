@@ -33,7 +33,10 @@ pub struct DoctorArgs {
 
 #[derive(Serialize)]
 struct Document {
+    /// Nothing that was examined is wrong, and something was.
     ready: bool,
+    /// Subjects that were not examined.
+    unchecked: Vec<&'static str>,
     findings: Vec<Finding>,
 }
 
@@ -69,7 +72,16 @@ pub fn run(output: &Output, args: &DoctorArgs) -> Result<Exit, CliError> {
             print::beside(output, COLUMN, ("", ""), &format!("next: {next}"))?;
         }
     }
-    let ready = !findings.iter().any(|it| it.verdict == Verdict::Fault);
-    output.document(&Document { ready, findings })?;
-    Ok(if ready { Exit::Done } else { Exit::No })
+    let fault = findings.iter().any(|it| it.verdict == Verdict::Fault);
+    let (ready, unchecked) = (doctor::ready(&findings), doctor::unchecked(&findings));
+    let (result, exit) = match (ready, fault) {
+        (true, _) => ("ready", Exit::Done),
+        (false, true) => ("not ready", Exit::No),
+        (false, false) => ("not decided", Exit::Undecided),
+    };
+    let styled = if ready { output.good(result) } else { output.bad(result) };
+    let text = format!("not checked: {}", unchecked.join(", "));
+    print::beside(output, result.len() + 2, (result, &styled), &text)?;
+    output.document(&Document { ready, unchecked, findings })?;
+    Ok(exit)
 }

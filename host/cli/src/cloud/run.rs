@@ -113,10 +113,12 @@ fn trust(args: &RunArgs, lock: &Lock, design: &Design) -> Result<Bundle, CliErro
         }],
         images: Vec::new(),
     };
-    locked(lock, &args.anchors, 1 << 20, "the trust anchor", &lock.anchor)?;
+    let anchors = locked(lock, &args.anchors, 1 << 20, "the trust anchor", &lock.anchor)?;
+    let anchors = String::from_utf8(anchors)
+        .map_err(|e| CliError::new("SHEF-CLI-016", format!("{}: {e}", args.anchors.display())))?;
     let mut bundle = Bundle {
         policy: policy.to_toml().map_err(malformed(&args.lock))?,
-        anchors: text(&args.anchors)?,
+        anchors,
         reference: reference.to_toml().map_err(malformed(&args.lock))?,
         revocations: args.revocations.as_deref().map(text).transpose()?,
         ..Bundle::default()

@@ -1,7 +1,8 @@
 //! A vendor's machine with fakes for all programs, in memory.
 
+use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -32,6 +33,21 @@ const CHECKPOINT: &str =
 /// The description of the HBM, in the kit.
 pub const HBM: &str = "hdk/hdk/common/ip/cl_ip/cl_ip.srcs/sources_1/ip/cl_hbm/cl_hbm.xci";
 
+/// A program that runs yosys with the PATH of this test: `python3` of the machine is a fake.
+fn yosys() -> String {
+    let command = shef_project::yosys().unwrap();
+    let quoted = |text: &OsStr| format!("'{}'", text.to_str().unwrap().replace('\'', "'\\''"));
+    let path = std::env::var_os("PATH").unwrap();
+    let mut words = vec!["/usr/bin/env".to_owned(), format!("PATH={}", quoted(&path))];
+    let set = |(name, value): (&OsStr, Option<&OsStr>)| {
+        value.map(|value| format!("{}={}", name.display(), quoted(value)))
+    };
+    words.extend(command.get_envs().filter_map(set));
+    words.push(quoted(command.get_program()));
+    words.extend(command.get_args().map(quoted));
+    format!("#!/bin/sh\nexec {} \"$@\"\n", words.join(" "))
+}
+
 /// A machine.
 pub struct Bench {
     dir: tempfile::TempDir,
@@ -45,6 +61,9 @@ impl Bench {
         for name in PROGRAMS {
             symlink(env!("CARGO_BIN_EXE_shef-fakes"), bench.at("bin").join(name)).unwrap();
         }
+        bench.write("bin/yosys", &yosys());
+        let mode = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(bench.at("bin/yosys"), mode).unwrap();
         bench.write("hdk/release_version.txt", "RELEASE_VERSION=2.3.2\n");
         bench.write(
             "hdk/supported_vivado_versions.txt",
@@ -140,6 +159,7 @@ impl Bench {
         command
             .env("VIVADO_TOOL_VERSION", "2025.1")
             .env("PATH", self.at("bin"))
+            .env("SHEF_YOSYS", self.at("bin/yosys"))
             .env("SHEF_FAKES", self.dir.path())
             .env("TMPDIR", self.dir.path());
         command

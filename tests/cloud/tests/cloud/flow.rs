@@ -76,7 +76,12 @@ fn sources_become_a_loaded_slot_and_the_secret_is_nowhere() {
     assert_eq!((lock.source.as_str(), locked["agfi"].as_str()), (&*design, Some(&*lock.agfi)));
     assert_eq!(bench.world().objects.len(), 0, "the object in S3 is gone");
     bench.ok(&words(&Bench::load()));
-    assert_eq!(bench.world().slot.image, Some(lock.agfi));
+    assert_eq!(bench.world().slot.image.as_ref(), Some(&lock.agfi));
+    // Another region later: the image stays where it was requested.
+    let moved = bench.afi().into_iter().map(|word| word.replace("us-east-1", "eu-west-1"));
+    let moved = bench.ok(&words(&moved.collect::<Vec<_>>()));
+    assert_eq!(moved["region"], "us-east-1");
+    assert_eq!(Lock::read(&bench.at("digits.lock")).unwrap(), lock);
     // A second time, nothing is uploaded or loaded.
     let calls = bench.calls().len();
     bench.ok(&words(&bench.afi()));
