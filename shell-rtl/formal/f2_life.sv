@@ -1,10 +1,10 @@
-// shef_f2_life against any clock, core, shell and host: the core runs without a request to wipe only
-// after a start, which follows a wipe that was acknowledged or has run out of time, and a reset.
-// It leaves reset only when no burst is open outside, and is in reset in the cycle after its clock is
-// gone. A function-level reset is acknowledged once, and only in reset: after the wipe, or, if there
-// can be none, after its bound; always within a bound, and within that of a wipe if the clock stays
-// and no burst stays open. The medium is open only while the core is in reset and wiped, with no
-// burst open. The memory controller is reset when the core did not end its wipe.
+// shef_f2_life against any clock, core, shell and host: the core runs without a request to wipe
+// only after a start, which follows a wipe that was acknowledged or has run out of time, and a
+// reset. It leaves reset only when no burst is open outside, and is in reset in the cycle after its
+// clock is gone. A function-level reset is acknowledged once, and only in reset: after the wipe,
+// or, if there can be none, after its bound; always within a bound, and within that of a wipe if
+// the clock stays and no burst stays open. The medium is open only while the core is in reset and
+// wiped, with no burst open. The memory controller is reset when the core did not end its wipe.
 `default_nettype none
 module f2_life (
     input wire clk_i,
@@ -35,7 +35,7 @@ module f2_life (
   logic locked_q, run_q, wipe_req_q, start_q, flr_q, pending_q, memory_q, memory_before_q, quiet_q;
   logic clean;           // wiped, or out of time, and not run since without a request to wipe
   logic unended;         // it ran out of time, and the memory was not reset since
-  logic [5:0] waits;     // cycles of a reset that is not acknowledged, with a clock and no open burst
+  logic [5:0] waits;     // cycles of a reset without acknowledgement, with a clock and no open burst
   logic [3:0] wiping_q;  // cycles of the request with the core running
   always_ff @(posedge clk_i) begin
     init <= 1'b1;

@@ -1,12 +1,12 @@
 // Memory ports of the core on the HBM of AWS F2, through the vendor's IP cl_hbm.
 //
-// mem_*: the ports, each through its own shef_f2_hbm, on clk_i; 32 bytes a cycle each way.
-// Port p is AXI port p of the IP, whose switch gives every port the whole 16 GiB: h2c and the Shield
+// mem_*: the ports, each through its own shef_f2_hbm, on clk_i; 32 bytes a cycle each way. Port p
+// is AXI port p of the IP, whose switch gives every port the whole 16 GiB: h2c and the Shield
 // address one memory, as with DDR, and all ports share the switch beside the lowest addresses.
 // rst_ni (clk_i) and run_i (a flip-flop) are the reset of the memory. Both resets of the IP follow
 // it: that of its AXI ports alone would leave the controllers out of step with them. ready_o: both
-// stacks are initialised. A request passes only while ready_i is high. hbm_apb_*: the IP's monitor of
-// each stack, for the shell, on ref_clk_i.
+// stacks are initialised. A request passes only while ready_i is high. hbm_apb_*: the IP's monitor
+// of each stack, for the shell, on ref_clk_i.
 `default_nettype none
 module shef_f2_hbm_memory
   import shef_pkg::*;

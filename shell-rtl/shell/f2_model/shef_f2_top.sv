@@ -2,8 +2,8 @@
 // lies behind its cells.
 //
 // core_clk, core_locked: output of the MMCM. ddr_ready, mem0_*: the memory controller, on core_clk;
-// with Hbm, the HBM behind its AXI3 ports, and hbm_ref is 1: clk_hbm_ref runs. hbm_error: an AXI3 port
-// was used against its rules.
+// with Hbm, the HBM behind its AXI3 ports, and hbm_ref is 1: clk_hbm_ref runs. hbm_error: an AXI3
+// port was used against its rules.
 // noise_*: raw bits, on the kernel's clock, whose edges are edges of core_clk (kernel_tick).
 // uds_i and so on: the identity of the image. obs_*, seen_*, chk_*: as in shef_system_top.
 // obs_memory_rst_n: reset of the memory controller. obs_wiped: the core acknowledges a wipe.

@@ -1,10 +1,10 @@
 // A port of the HBM in simulation: AXI3 of 256 bits on one side, a memory port of 512 bits on the
 // other.
 //
-// A burst is whole pairs of beats, from an address that is a multiple of 64. The halves of beats with
-// different ids alternate on R as far as the memory offers them. A write byte whose parity is wrong
-// is stored inverted. up_i low: no request is taken, and with early_i there must be none. error_o: a
-// request or its data have broken the rules of the port.
+// A burst is whole pairs of beats, from an address that is a multiple of 64. The halves of beats
+// with different ids alternate on R as far as the memory offers them. A write byte whose parity is
+// wrong is stored inverted. up_i low: no request is taken, and with early_i there must be none.
+// error_o: a request or its data have broken the rules of the port.
 `default_nettype none
 module shef_hbm_axi3
   import shef_pkg::*;
