@@ -187,7 +187,7 @@ pub fn open_ueid(ueid: &Ueid, iommu: Iommu) -> Result<Box<dyn Device>, DeviceErr
     Ok(Box::new(name::find(ueid, opened)?))
 }
 
-/// A card that boots by itself.
+/// A card that needs no boot medium.
 fn plain(bdf: Bdf, iommu: Iommu, uri: &str) -> Result<PciCard<CardFunction>, DeviceError> {
     let (card, description) = function(bdf, iommu)?;
     PciCard::open(card, uri, &description, "unknown")
