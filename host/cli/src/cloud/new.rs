@@ -150,6 +150,7 @@ pub fn run(output: &Output, args: &NewArgs) -> Result<Exit, CliError> {
         Some(dir) => Design::project(dir).map_err(failed)?,
         None => Design::digits().map_err(failed)?,
     };
+    logic::holds(args.hbm, design.name(), design.config().memory_end())?;
     let project = args.project.as_ref().map(|dir| dir.canonicalize()).transpose();
     let project = project.map_err(|e| CliError::read_file(&args.hdk, &e))?;
     let project = project.as_deref().map(|dir| text_of("--project", dir)).transpose()?;

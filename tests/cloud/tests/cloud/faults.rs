@@ -203,10 +203,10 @@ fn the_hbm_is_the_one_of_the_kit() {
     ] {
         assert!(good.contains(from), "{from}");
         bench.write(HBM, &good.replace(from, to));
-        bench.fails(&new, "SHEF-CLD-001", found);
+        bench.fails(&new, "SHEF-CLD-042", found);
     }
     fs::remove_file(bench.at(HBM)).unwrap();
-    bench.fails(&new, "SHEF-CLD-001", "cl_hbm.xci");
+    bench.fails(&new, "SHEF-CLD-042", "cl_hbm.xci");
     assert!(!bench.at("image").exists(), "nothing half done");
     bench.write(HBM, &good);
     assert_eq!(bench.ok(&new)["hbm"], true);
