@@ -53,7 +53,7 @@ pub const TABLE: &[(&str, Fault, &str)] = &[
     ("CLD", Fault::Answer, "002 019 022-024 026-027 030 033-034 101-115"),
     ("CLD", Fault::Undecided, "008-012 020-021 025 029 035"),
     ("CLD", Fault::Device, "036 040-041 203 205-206 211-214 216-217 219-221 224-229"),
-    ("CLD", Fault::Input, "001 003-007 013-018 028 031-032 049-055"),
+    ("CLD", Fault::Input, "001 003-007 013-018 028 031-032 042-043 049-055"),
     ("CLI", Fault::Answer, "020-021 023 030-031"),
     ("CLI", Fault::Usage, "001-002 026"),
     ("CLI", Fault::Undecided, "022"),
@@ -65,7 +65,7 @@ pub const TABLE: &[(&str, Fault, &str)] = &[
     ("GEN", Fault::Input, "010-011 020-022"),
     ("KRN", Fault::Answer, "012-015 020-024 030 032 034"),
     ("KRN", Fault::Device, "001-006 010-011 031 033"),
-    ("NET", Fault::Answer, "101-117"),
+    ("NET", Fault::Answer, "101-118"),
     ("NET", Fault::Input, "001-005"),
     ("PCI", Fault::Device, "001-021"),
     (

@@ -173,6 +173,17 @@ fn configurations_that_break_a_rule() {
     assert_eq!(new(OnFault::Shield, 1, vec![Set::default()], many), "SHEF-PRO-202");
 }
 
+/// The end of the last range: of tags here, of the nodes of a tree above them.
+#[test]
+fn a_configuration_ends_at_its_last_range() {
+    let mut regions = regions();
+    assert_eq!(config().memory_end(), 0x102000 + regions[2].tag_size());
+    tree(&mut regions[1], 0x4_0000_0000);
+    let end = 0x4_0000_0000 + regions[1].node_size();
+    let config = Config::new(OnFault::Shield, 1, vec![Set::default()], regions).unwrap();
+    assert_eq!(config.memory_end(), end);
+}
+
 #[test]
 fn shapes_that_break_a_rule() {
     let refused = |ports, sets: Vec<Set>, change: fn(&mut Vec<Region>)| {

@@ -21,6 +21,26 @@ shef_proto::coded! {
             found: String,
         } = "SHEF-CLD-001": "there is no HDK in this folder",
             "give the folder of AWS's kit with --hdk: `git clone https://github.com/aws/aws-fpga` and `git checkout f2`, then `source hdk_setup.sh` in it",
+        /// The kit's description of the HBM does not fit.
+        #[error("{}: {found}", file.display())]
+        Hbm {
+            /// The description.
+            file: PathBuf,
+            /// The first difference.
+            found: String,
+        } = "SHEF-CLD-042": "the HBM of this HDK is not the one that the custom logic needs",
+            "restore the file with `git checkout` in the HDK, or make the image without --hbm",
+        /// The regions of the Shield end above the card memory of the image.
+        #[error("the regions of {accelerator} end at 0x{end:x}, and the image has {bytes} bytes of card memory")]
+        TooFar {
+            /// The accelerator.
+            accelerator: String,
+            /// End of the last range of its Shield.
+            end: u64,
+            /// Bytes of card memory.
+            bytes: u64,
+        } = "SHEF-CLD-043": "the Shield has regions above the card memory of the image",
+            "move data, tags and nodes in shield.toml below that size; an image with DDR has 64 GiB, one with --hbm 16 GiB",
         /// Its ports are not those that the custom logic was written for.
         #[error("{}: {difference}; expected the {expected} ports of HDK 2.3.2 to 2.3.4", file.display())]
         Ports {

@@ -183,14 +183,11 @@ impl Hdk {
     /// reaches, without what AWS's errata forbid.
     ///
     /// # Errors
-    /// SHEF-CLD-001.
+    /// SHEF-CLD-042.
     pub fn hbm(&self) -> Result<(), CloudError> {
-        let wrong = |found: String| CloudError::NoHdk {
-            dir: self.root.clone(),
-            what: HBM.to_owned(),
-            found,
-        };
-        let bytes = shef_files::regular::read(&self.root.join(HBM), MAX_IP);
+        let file = self.root.join(HBM);
+        let wrong = |found: String| CloudError::Hbm { file: file.clone(), found };
+        let bytes = shef_files::regular::read(&file, MAX_IP);
         let bytes = bytes.map_err(|e| wrong(e.to_string()))?;
         let text = String::from_utf8_lossy(&bytes);
         // An entry is "NAME": [ { "value": "VALUE", ... } ].

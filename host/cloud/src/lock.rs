@@ -43,6 +43,8 @@ pub struct Lock {
     pub entropy: String,
     /// Clock of the core in kHz.
     pub core_khz: u32,
+    /// Whether card memory is the HBM.
+    pub hbm: bool,
     /// Digest of the routed checkpoint.
     pub dcp: String,
     /// Digest of the tarball.
@@ -195,6 +197,7 @@ mod tests {
             hdk_release: "2.3.2".to_owned(),
             entropy: "unmeasured".to_owned(),
             core_khz: 66_666,
+            hbm: false,
             dcp: digest(4),
             tarball: digest(5),
             region: "us-east-1".to_owned(),

@@ -47,6 +47,24 @@ const HBM_IP: &str = " \\\n  ${HDK_IP_SRC_DIR}/cl_hbm/cl_hbm.xci";
 const CONSTRAINTS: [&str; 3] = ["cl_synth_user", "cl_timing_user", "small_shell_cl_pnr_user"];
 const SYNTHESIS: &str = include_str!("scripts/synth.tcl");
 
+/// Bytes of card memory: `CardBytes` of `cl_shef`.
+const fn card_bytes(hbm: bool) -> u64 {
+    if hbm { 16 << 30 } else { 64 << 30 }
+}
+
+/// Checks that the card memory of an image holds what a Shield's configuration has there, which ends
+/// at `end`.
+///
+/// # Errors
+/// SHEF-CLD-043.
+pub fn holds(hbm: bool, accelerator: &str, end: u64) -> Result<(), CloudError> {
+    let bytes = card_bytes(hbm);
+    if end <= bytes {
+        return Ok(());
+    }
+    Err(CloudError::TooFar { accelerator: accelerator.to_owned(), end, bytes })
+}
+
 /// The core's clock, as an MMCM makes it from 250 MHz.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CoreClock {
@@ -115,7 +133,6 @@ pub struct Image {
     /// Clock of the core in kHz.
     pub core_khz: u32,
     /// Whether card memory is the HBM, 16 GiB, instead of the DDR, 64 GiB.
-    #[serde(default)]
     pub hbm: bool,
     /// Name of the device: of every card with this image.
     pub ueid: String,
@@ -519,6 +536,22 @@ mod tests {
         assert!(text.contains("assign root_o = 2'd3;"));
         assert!(identity("ab", &design, "aws-f2").is_err());
         assert!(identity(&design, &design, &"x".repeat(33)).is_err());
+    }
+
+    #[test]
+    fn a_shield_ends_below_the_card_memory_of_its_image() {
+        let top = include_str!("../../../shell-rtl/shell/aws_f2/cl_shef.sv");
+        let line = "CardBytes = Hbm ? 64'h4_0000_0000 : 64'h10_0000_0000;";
+        assert!(top.contains(line), "other sizes of card memory");
+        assert_eq!([true, false].map(card_bytes), [0x4_0000_0000, 0x10_0000_0000]);
+        for (hbm, end, code) in [
+            (true, 16 << 30, None),
+            (true, (16 << 30) + 64, Some("SHEF-CLD-043")),
+            (false, (16 << 30) + 64, None),
+            (false, (64 << 30) + 1, Some("SHEF-CLD-043")),
+        ] {
+            assert_eq!(holds(hbm, "knn", end).err().map(|e| e.code()), code, "{hbm} {end}");
+        }
     }
 
     #[test]

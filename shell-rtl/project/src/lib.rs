@@ -6,6 +6,7 @@
 //! of files. Neither needs a simulator.
 #![forbid(unsafe_code)]
 
+mod alone;
 mod design;
 mod error;
 mod file;
@@ -20,6 +21,7 @@ mod set;
 mod sources;
 mod verilog;
 
+pub use alone::{Part, alone};
 pub use design::{ACCELERATOR, Design, TARGET, digits_config};
 pub use error::Error;
 pub use file::is_name;

@@ -47,6 +47,7 @@ fn a_session_is_that_of_the_lock_file_and_another_image_is_refused_by_evidence()
         hdk_release: "none".to_owned(),
         entropy: "tested".to_owned(),
         core_khz: 250_000,
+        hbm: false,
         dcp: "00".repeat(32),
         tarball: "00".repeat(32),
         region: "us-east-1".to_owned(),

@@ -344,8 +344,9 @@ impl Config {
         Ok(())
     }
 
-    fn check_overlaps(&self) -> Result<(), ConfigError> {
-        let mut ranges: Vec<(u64, u64, usize, Field)> = Vec::new();
+    /// All ranges of card memory: start, end, region and the field with the start.
+    fn ranges(&self) -> Vec<(u64, u64, usize, Field)> {
+        let mut ranges = Vec::new();
         for (i, r) in self.regions.iter().enumerate() {
             ranges.push((r.base, r.base + r.size, i, Field::Base));
             if r.mode.has_tags() {
@@ -355,6 +356,16 @@ impl Config {
                 ranges.push((n, n + r.node_size(), i, Field::NodeBase));
             }
         }
+        ranges
+    }
+
+    /// Bytes of card memory that the regions need: the end of the last data, tags or nodes.
+    pub fn memory_end(&self) -> u64 {
+        self.ranges().iter().map(|range| range.1).max().unwrap_or(0)
+    }
+
+    fn check_overlaps(&self) -> Result<(), ConfigError> {
+        let ranges = self.ranges();
         let what = |i: usize, f: Field| {
             let part = match f {
                 Field::TagBase => "tags",

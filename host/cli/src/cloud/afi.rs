@@ -168,6 +168,7 @@ pub fn run(output: &Output, args: &AfiArgs) -> Result<Exit, CliError> {
         // The noise source of the adapter was never measured.
         entropy: AcceptedEntropy::Unmeasured.name().to_owned(),
         core_khz: image.core_khz,
+        hbm: image.hbm,
         dcp: tarball.dcp,
         tarball: tarball.digest,
         region: made.region,

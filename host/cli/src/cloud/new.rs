@@ -68,11 +68,6 @@ struct Document {
 /// Refuses a source of the project that could reach the secret or stand for a module of the adapter:
 /// with the secret's package in the same build, the name is all that it takes.
 fn stranger(source: &shef_project::Source) -> Result<(), CliError> {
-    let shipped = ["shell-rtl/rtl", "shell-rtl/shell"].map(|folder| repo_root().join(folder));
-    let ibex = shef_project::ibex().map_err(failed)?;
-    if shipped.iter().chain([&ibex]).any(|folder| source.path.starts_with(folder)) {
-        return Ok(());
-    }
     let stem = shef_project::stem(&source.path);
     let wrong = |found: String, expected: &'static str| {
         CliError::from(CloudError::Value { what: "a source of the project", found, expected })
@@ -94,14 +89,44 @@ fn stranger(source: &shef_project::Source) -> Result<(), CliError> {
 }
 
 /// The sources of the custom logic: the design in a Shield, the Security Kernel, and the adapter.
-/// Those of AWS come from the HDK, and identity and secret are generated.
+/// Those of AWS come from the HDK, and identity and secret are generated. The project stands alone
+/// among them: its names end inside of it, and no tool reads it in another way than the front end.
 fn sources(design: &Design) -> Result<Vec<Source>, CliError> {
     let set = design.bare_sources(MEASURED).map_err(failed)?;
+    if let Some((name, _)) = set.defines.first() {
+        return Err(CloudError::Value {
+            what: "a macro of shef.toml",
+            found: name.clone(),
+            expected: "none for an image on F2: write `define in a header that the sources include",
+        }
+        .into());
+    }
     let mut set = set.with_kernel().map_err(failed)?.search(SHELL).search(MODEL);
     TOP.clone_into(&mut set.top);
-    let (_, built) = set.measure_below(MEASURED).read().map_err(failed)?;
+    let (measured, built) = set.measure_below(MEASURED).read().map_err(failed)?;
+    let shipped = ["shell-rtl/rtl", "shell-rtl/shell"].map(|folder| repo_root().join(folder));
+    let ibex = shef_project::ibex().map_err(failed)?;
+    let own = |source: &&shef_project::Source| {
+        !shipped.iter().chain([&ibex]).any(|folder| source.path.starts_with(folder))
+    };
+    let (strangers, ours): (Vec<_>, Vec<_>) = built.iter().partition(own);
+    strangers.iter().try_for_each(|source| stranger(source))?;
+    let [strangers, ours] =
+        [strangers, ours].map(|all| all.into_iter().map(Into::into).collect::<Vec<_>>());
+    shef_project::alone(&strangers, &ours).map_err(failed)?;
+    if design.folder().is_some() {
+        let scratch = shef_console::file::TempFolder::new()?;
+        design.ports(scratch.path()).map_err(failed)?;
+    }
+    if measured.digest() != design.digest() {
+        return Err(CloudError::Value {
+            what: "the design below the adapter",
+            found: "sources that the design by itself does not have".to_owned(),
+            expected: "no name of a module of the shell in a source of the project",
+        }
+        .into());
+    }
     let model = repo_root().join(MODEL);
-    built.iter().try_for_each(stranger)?;
     let own = built.into_iter().filter(|source| !source.path.starts_with(&model));
     let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let sources = own.map(|source| Source { name: name(&source.path), bytes: source.bytes });
@@ -150,8 +175,10 @@ pub fn run(output: &Output, args: &NewArgs) -> Result<Exit, CliError> {
         Some(dir) => Design::project(dir).map_err(failed)?,
         None => Design::digits().map_err(failed)?,
     };
+    logic::holds(args.hbm, design.name(), design.config().memory_end())?;
     let project = args.project.as_ref().map(|dir| dir.canonicalize()).transpose();
-    let project = project.map_err(|e| CliError::read_file(&args.hdk, &e))?;
+    let project = project
+        .map_err(|e| CliError::read_file(args.project.as_deref().unwrap_or(Path::new(".")), &e))?;
     let project = project.as_deref().map(|dir| text_of("--project", dir)).transpose()?;
     let kit = text_of("--hdk", hdk.root())?;
     let (sources, constraints) = (sources(&design)?, constraints()?);

@@ -203,10 +203,10 @@ fn the_hbm_is_the_one_of_the_kit() {
     ] {
         assert!(good.contains(from), "{from}");
         bench.write(HBM, &good.replace(from, to));
-        bench.fails(&new, "SHEF-CLD-001", found);
+        bench.fails(&new, "SHEF-CLD-042", found);
     }
     fs::remove_file(bench.at(HBM)).unwrap();
-    bench.fails(&new, "SHEF-CLD-001", "cl_hbm.xci");
+    bench.fails(&new, "SHEF-CLD-042", "cl_hbm.xci");
     assert!(!bench.at("image").exists(), "nothing half done");
     bench.write(HBM, &good);
     assert_eq!(bench.ok(&new)["hbm"], true);
@@ -216,6 +216,49 @@ fn the_hbm_is_the_one_of_the_kit() {
         assert!(!bench.at("image/cl_shef/design").join(name).exists(), "{name} is the vendor's");
     }
     assert!(bench.at("image/cl_shef/design/shef_f2_hbm_memory.sv").exists());
+}
+
+/// A project is in one build with the secret: its names end inside of it, and every tool reads the
+/// same of it.
+#[test]
+fn a_project_reaches_only_itself() {
+    let bench = Bench::new();
+    let example = shef_project::repo_root().join("examples/vecadd");
+    let project = bench.at("vecadd");
+    fs::create_dir(&project).unwrap();
+    for name in ["shef.toml", "shield.toml", "shef_accel.sv"] {
+        fs::copy(example.join(name), project.join(name)).unwrap();
+    }
+    let good = fs::read_to_string(project.join("shef_accel.sv")).unwrap();
+    let (kit, dir) = (bench.at("hdk").display().to_string(), project.display().to_string());
+    let new = ["cloud", "new", "image", "--hdk", &kit, "--vendor", "vendor", "--project", &dir];
+    let bit =
+        |name: &str| format!("logic leak_q;\n  always_ff @(posedge clk_i) leak_q <= {name}[0];");
+    for (text, says) in [
+        (bit("u_system.uds_i"), "u_system"),
+        (bit("cl_shef.uds"), "cl_shef"),
+        (bit("shef_system.uds_i"), "shef_system"),
+        (bit("$root.cl_shef.uds"), "$root reaches outside"),
+        ("defparam cl_shef.Hbm = 1;".to_owned(), "cl_shef"),
+        ("defparam u_system.u_kernel.u_noise.RepetitionCutoff = 9;".to_owned(), "u_system"),
+        (
+            format!("`ifndef __slang__\n  {}\n`endif", bit("u_system.uds_i")),
+            "`ifndef __slang__ can differ from tool to tool",
+        ),
+        ("`define SYNTHESIS".to_owned(), "`define SYNTHESIS changes how other files are read"),
+        ("bind shef_system shef_accel u_accel2 ();".to_owned(), "bind"),
+    ] {
+        let (before, after) = good.rsplit_once("endmodule").unwrap();
+        bench.write("vecadd/shef_accel.sv", &format!("{before}\n  {text}\nendmodule{after}"));
+        let output = bench.run(&new);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(says), "{text}: {said}");
+        assert!(!bench.at("image").exists(), "{text}: nothing half done");
+    }
+    bench.write("vecadd/shef_accel.sv", &good);
+    bench.ok(&new);
+    let hotp = shef_project::repo_root().join("shell-rtl/accel/hotp").display().to_string();
+    bench.ok(&["cloud", "new", "hotp", "--hdk", &kit, "--vendor", "vendor", "--project", &hotp]);
 }
 
 #[test]
