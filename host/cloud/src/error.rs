@@ -449,7 +449,7 @@ shef_proto::coded! {
             /// What must be there.
             expected: &'static str,
         } = "SHEF-CLD-041": "VFIO without an IOMMU cannot be set up",
-            "an F2 instance has no IOMMU: run this as root, with `modprobe vfio enable_unsafe_noiommu_mode=1` and `modprobe vfio-pci`",
+            "an F2 instance has no IOMMU: run this as root, with `modprobe vfio enable_unsafe_noiommu_mode=1` and `modprobe vfio-pci`; if the module has no such parameter, the kernel was built without CONFIG_VFIO_NOIOMMU, and needs to be another one",
         /// The account has no F instances.
         #[error("the quota {quota} (running On-Demand F instances) is {found} vCPUs, expected 24 or more")]
         Quota {
