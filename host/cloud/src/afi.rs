@@ -143,17 +143,13 @@ impl Order {
             let afi = record.afi.as_deref().unwrap_or("AFI");
             calls.push(tools::DESCRIBE_AFI.call(&[("afi", afi), ("region", region)])?);
         }
-        if record.afi.is_none() || !record.deleted {
-            calls.extend([tools::DELETE.call(&kept)?, tools::HEAD.call(&kept)?]);
-        }
-        if calls.is_empty() {
+        if record.deleted {
+            let look = Step::from(tools::HEAD.call(&kept)?);
             let afi = record.afi.unwrap_or_default();
-            let done = format!(
-                "ask AWS for nothing: {afi} in {region} is available",
-                region = record.region
-            );
-            return Ok(vec![Step::Change(done)]);
+            let rest = format!("delete the object if it is there: {afi} in {region} is available");
+            return Ok(vec![look, Step::Change(rest)]);
         }
+        calls.extend([tools::DELETE.call(&kept)?, tools::HEAD.call(&kept)?]);
         Ok(calls.into_iter().map(Step::from).collect())
     }
 }
@@ -237,7 +233,8 @@ pub fn make(order: &Order, tarball: &Checked, watch: Watch<'_>) -> Result<Made, 
         }
         record.write(tarball)?;
     }
-    if !record.deleted {
+    // Also an object that is recorded as deleted: another command may have made it again.
+    if !record.deleted || is_there(order, &record)? {
         delete(order, &record, watch)?;
         record.deleted = true;
         record.write(tarball)?;
@@ -402,19 +399,28 @@ fn look(order: &Order, region: &str, afi: &str) -> Result<State, CloudError> {
     }
 }
 
+/// Whether S3 has the object.
+fn is_there(order: &Order, record: &Record) -> Result<bool, CloudError> {
+    let values = object(&record.region, &record.bucket, &record.key);
+    match run::run(&tools::HEAD.call(&values)?, order.limits) {
+        Err(CloudError::Failed { said, .. }) if said.contains("(404)") => Ok(false),
+        Err(error) => Err(error),
+        Ok(_) => Ok(true),
+    }
+}
+
 /// Deletes the object, and looks that it is gone.
 fn delete(order: &Order, record: &Record, watch: Watch<'_>) -> Result<(), CloudError> {
     watch("deleting the object in S3");
     let values = object(&record.region, &record.bucket, &record.key);
     run::run(&tools::DELETE.call(&values)?, order.limits)?;
-    match run::run(&tools::HEAD.call(&values)?, order.limits) {
-        Err(CloudError::Failed { said, .. }) if said.contains("(404)") => Ok(()),
-        Err(error) => Err(error),
-        Ok(_) => Err(CloudError::Object {
-            bucket: record.bucket.clone(),
-            key: record.key.clone(),
-            found: "it is still there after its deletion".to_owned(),
-            expected: "no object: it holds the secret of the image".to_owned(),
-        }),
+    if !is_there(order, record)? {
+        return Ok(());
     }
+    Err(CloudError::Object {
+        bucket: record.bucket.clone(),
+        key: record.key.clone(),
+        found: "it is still there after its deletion".to_owned(),
+        expected: "no object: it holds the secret of the image".to_owned(),
+    })
 }

@@ -278,6 +278,42 @@ fn every_failure_of_aws_on_the_way_to_an_image_has_its_code() {
 }
 
 #[test]
+fn one_command_works_in_a_folder_and_an_object_that_is_back_is_deleted() {
+    let bench = machine(Stage::Built);
+    bench.faults("upload hang");
+    let mut first = bench.shef(&words(&bench.afi())).spawn().unwrap();
+    let begun = std::time::Instant::now();
+    while !bench.calls().iter().any(|call| call.starts_with("upload")) {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(60), "no upload");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    bench.fails(&words(&bench.afi()), "SHEF-CLD-025", "another command works in");
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&first),
+        rustix::process::Signal::INT,
+    )
+    .unwrap();
+    first.wait().unwrap();
+    bench.faults("");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode;
+    fs::set_permissions(bench.at("image"), mode(0o750)).unwrap();
+    bench.fails(&words(&bench.afi()), "SHEF-CLD-016", "mode 750");
+    fs::set_permissions(bench.at("image"), mode(0o700)).unwrap();
+    bench.ok(&words(&bench.afi()));
+    // As after the upload of a command that was killed.
+    let upload = bench.calls().into_iter().rfind(|call| call.starts_with("upload")).unwrap();
+    let after = |option: &str| {
+        let mut rest = upload.split(' ').skip_while(|word| *word != option);
+        rest.nth(1).unwrap_or_default().to_owned()
+    };
+    let mut world = bench.world();
+    world.objects.insert(format!("{}/{}", after("--bucket"), after("--key")), 1);
+    world.keep(&bench.at(""));
+    bench.ok(&words(&bench.afi()));
+    assert_eq!(bench.world().objects.len(), 0, "the object holds the secret");
+}
+
+#[test]
 fn every_code_of_an_image_that_failed_is_mapped_and_the_object_goes() {
     let bench = machine(Stage::Built);
     let mut seen = 0;
@@ -543,7 +579,8 @@ fn a_dry_run_changes_nothing_and_shows_every_command() {
     let other = dry(&["cloud", "build", "image", "--place", "Explore"]);
     assert!(other.contains("-f SynthCL") && other.contains("-f ImplCL"), "{other}");
     let afi = dry(&words(&bench.afi()));
-    assert!(afi.contains("is available") && !afi.contains("aws "), "{afi}");
+    assert!(afi.contains("is available") && afi.contains("aws s3api head-object"), "{afi}");
+    assert!(!afi.contains("put-object") && !afi.contains("ec2"), "{afi}");
     let record = fs::read_dir(bench.at("image/out")).unwrap().flatten().map(|entry| entry.path());
     let record = record.into_iter().find(|path| path.to_string_lossy().ends_with("afi.json"));
     let kept = record.as_ref().map(|path| (path.clone(), fs::read(path).unwrap())).unwrap();
