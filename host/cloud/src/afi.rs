@@ -17,6 +17,8 @@ use crate::tarball::Checked;
 use crate::tools::{self, Call};
 use crate::{CloudError, Step, Watch, place};
 
+/// Most bytes of an object that S3 takes in one request.
+const MOST: u64 = 5_000_000_000;
 /// Failed connections in a row that the waiting bears.
 const LOST: u32 = 10;
 
@@ -250,6 +252,10 @@ fn request(
     record: &mut Record,
     watch: Watch<'_>,
 ) -> Result<(), CloudError> {
+    if tarball.bytes > MOST {
+        let (file, bytes) = (tarball.file.clone(), tarball.bytes);
+        return Err(CloudError::TooLarge { file, bytes, most: MOST });
+    }
     let key = order.key(tarball);
     if !record.is_at(order, &key) {
         // An object at another place has the secret, too.
@@ -423,4 +429,35 @@ fn delete(order: &Order, record: &Record, watch: Watch<'_>) -> Result<(), CloudE
         found: "it is still there after its deletion".to_owned(),
         expected: "no object: it holds the secret of the image".to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tarball_that_is_too_large_for_one_request_is_not_uploaded() {
+        let dir = tempfile::tempdir().unwrap();
+        let tarball = Checked {
+            file: dir.path().join("x.tar"),
+            digest: "11".repeat(32),
+            dcp: "22".repeat(32),
+            tag: "tag".to_owned(),
+            bytes: MOST + 1,
+        };
+        let order = Order {
+            region: "us-east-1".to_owned(),
+            bucket: "bucket".to_owned(),
+            prefix: "shef".to_owned(),
+            name: "name".to_owned(),
+            description: "text".to_owned(),
+            interval: Duration::ZERO,
+            wait: Duration::ZERO,
+            limits: Limits::default(),
+        };
+        let error = make(&order, &tarball, &mut |_| {}).unwrap_err();
+        assert_eq!(error.code(), "SHEF-CLD-044");
+        assert!(error.to_string().contains("5000000001 bytes"), "{error}");
+        assert!(!record_of(&tarball.file).exists(), "nothing was begun");
+    }
 }

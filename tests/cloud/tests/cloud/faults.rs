@@ -238,7 +238,7 @@ fn every_failure_of_aws_on_the_way_to_an_image_has_its_code() {
             ("bucket-location garbage", 3, "SHEF-CLD-010", "<html>"),
             ("bucket-versioning versioned", 5, "SHEF-CLD-028", "versioning is Enabled"),
             ("upload lost", 3, "SHEF-CLD-012", "Could not connect"),
-            ("upload hang", 3, "SHEF-CLD-008", "aws s3 cp"),
+            ("upload hang", 3, "SHEF-CLD-008", "aws s3api put-object"),
             ("upload die", 3, "SHEF-CLD-009", "signal 9"),
             ("upload refused", 5, "SHEF-CLD-014", "s3:PutObject"),
             ("upload cut", 5, "SHEF-CLD-028", "bytes, expected"),
