@@ -429,6 +429,24 @@ fn every_error_of_a_slot_is_mapped_and_one_that_may_pass_is_tried_twice() {
 }
 
 #[test]
+fn an_image_that_another_user_loads_between_two_tries_stays() {
+    let bench = machine(Stage::Afi);
+    let load = Bench::load();
+    bench.faults("load-slot taken:14 1");
+    let calls = bench.calls().len();
+    assert_eq!(bench.fails(&words(&load), "SHEF-CLD-033", "--replace"), 1);
+    let calls = bench.calls().split_off(calls);
+    assert!(!calls.iter().any(|call| call.starts_with("clear-slot")), "{calls:?}");
+    assert_eq!(bench.world().slot.image.as_deref(), Some("agfi-0ffffffffffffffff"));
+    // Also one that failed.
+    let mut world = bench.world();
+    (world.slot.status, world.slot.error) = (7, 14);
+    world.keep(&bench.at(""));
+    bench.fails(&words(&load), "SHEF-CLD-033", "is load-failed with agfi-0f");
+    bench.ok(&words(&with(&load, &["--replace"])));
+}
+
+#[test]
 fn a_slot_that_is_not_as_expected_is_refused() {
     let bench = machine(Stage::Afi);
     let load = with(&Bench::load()[..4], &["--wait", "1", "--limit", "2"]);
