@@ -3,6 +3,7 @@
 //!
 //! | step | runs | left, and looked at |
 //! |---|---|---|
+//! | first search | nothing | no file of the project with the secret |
 //! | synthesis | `aws_build_dcp_from_cl.py -f SynthCL` | encrypted sources, post-synthesis checkpoint |
 //! | implementation | `aws_build_dcp_from_cl.py -f ImplCL` | routed checkpoint, timing report |
 //! | comparison | `vivado` with `pr_verify` | report and log |
@@ -120,6 +121,9 @@ pub fn plan(
     let dir = folder.display();
     let change = |text: String| Ok(Step::Change(text));
     let mut steps = Vec::new();
+    if let Some(project) = &image.project {
+        steps.push(change(format!("search every file below {project} for the secret")));
+    }
     if done > 0 {
         let names = ["synthesis", "place and route", "pr_verify", "the tarball"];
         steps.push(change(format!("continue after {}, of {}", names[done - 1], record.tag)));
@@ -230,6 +234,7 @@ pub fn build(
                 fs::create_dir_all(folder).map_err(CloudError::io("make", folder))?;
             }
             let steps = Steps { folder, hdk, options, paths: &paths };
+            steps.project(image, watch)?;
             steps.synthesis(&mut record, watch)?;
             steps.implementation(&mut record, watch)?;
             steps.comparison(&mut record, watch)?;
@@ -548,6 +553,15 @@ impl Steps<'_> {
         record.tarball = Some(digest(to)?);
         record.searched = None;
         record.write(self.folder.path())
+    }
+
+    /// Searches the project alone: what is wrong there is known before the hours of a build.
+    fn project(&self, image: &Image, watch: Watch<'_>) -> Result<(), CloudError> {
+        let Some(project) = &image.project else { return Ok(()) };
+        watch("search of the project for the secret");
+        let mut scan = Scan::new(&scan::secret(&self.folder.secret())?);
+        scan.below(Path::new(project), None)?;
+        scan.report().clean()
     }
 
     fn search(

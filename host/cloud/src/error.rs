@@ -52,6 +52,17 @@ shef_proto::coded! {
             most: u64,
         } = "SHEF-CLD-044": "the tarball is too large for one request to S3",
             "an upload in parts that is cut leaves them in the bucket, with the secret, so shef makes none: make the design smaller, and build it again",
+        /// An archive cannot be searched.
+        #[error("{}: {why}, expected an archive that can be searched; {archives} in all", file.display())]
+        Unread {
+            /// The first archive, or its member.
+            file: PathBuf,
+            /// The reason.
+            why: &'static str,
+            /// All of them.
+            archives: usize,
+        } = "SHEF-CLD-045": "an archive cannot be searched for the secret of the image",
+            "it may hold the secret, so it is not clean. In the project: unpack it, or move it away. In the folder of the image: find out which program wrote it. Then run the same command again",
         /// Its ports are not those that the custom logic was written for.
         #[error("{}: {difference}; expected the {expected} ports of HDK 2.3.2 to 2.3.4", file.display())]
         Ports {

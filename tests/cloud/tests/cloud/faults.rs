@@ -102,6 +102,30 @@ fn a_secret_in_a_checkpoint_and_a_wrong_implementation_are_found() {
 }
 
 #[test]
+fn a_project_is_searched_before_the_hours_of_a_build() {
+    let bench = machine(Stage::New);
+    let text = fs::read_to_string(bench.at("image/image.toml")).unwrap();
+    let project = bench.at("project").display().to_string();
+    bench.write("image/image.toml", &format!("project = {project:?}\n{text}"));
+    let build = bench.build();
+    let none = || assert!(!bench.calls().iter().any(|call| call.starts_with("build:")));
+    bench.write("project/notes", &format!("key: {}\n", bench.secret()));
+    bench.fails(&words(&build), "SHEF-CLD-024", "project/notes, in hexadecimal");
+    none();
+    let mut zip = shef_fakes::script::zip("model.bin", b"weights");
+    zip[6] = 1;
+    fs::remove_file(bench.at("project/notes")).unwrap();
+    fs::write(bench.at("project/model.zip"), zip).unwrap();
+    bench.fails(&words(&build), "SHEF-CLD-045", "model.zip/model.bin: it is encrypted");
+    none();
+    // Neither of the two is an archive.
+    fs::remove_file(bench.at("project/model.zip")).unwrap();
+    fs::write(bench.at("project/cut.zip"), b"PK\x03\x04").unwrap();
+    fs::write(bench.at("project/tone.raw"), b"\x1f\x8b\x08\x00 samples").unwrap();
+    bench.ok(&words(&build));
+}
+
+#[test]
 fn what_a_build_reads_is_what_new_wrote() {
     let bench = machine(Stage::New);
     let build = bench.build();
