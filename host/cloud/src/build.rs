@@ -14,6 +14,7 @@
 //! `build.json` has each step that is done, with the digest of its result: the same command again
 //! continues after the last one whose result is still there.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -36,6 +37,8 @@ const RECORD: &str = "build.json";
 const VERIFY_SCRIPT: &str = include_str!("scripts/pr_verify.tcl");
 /// What a secret's file is called, for messages.
 const LOGS: &str = "logs";
+/// Folder of the temporary files that programs make.
+const TEMPORARY: &str = "tmp";
 
 /// Choices of a build.
 #[derive(Debug, Clone)]
@@ -165,6 +168,7 @@ struct Paths {
     checkpoints: PathBuf,
     reports: PathBuf,
     logs: PathBuf,
+    temporary: PathBuf,
     tag: String,
 }
 
@@ -175,6 +179,7 @@ impl Paths {
             checkpoints: build.join("checkpoints"),
             reports: build.join("reports"),
             logs: folder.join(LOGS),
+            temporary: folder.join(TEMPORARY),
             build,
             tag: tag.to_owned(),
         }
@@ -215,7 +220,7 @@ pub fn build(
     image: &Image,
     hdk: &Hdk,
     options: &Options,
-    environment: impl Fn(&str) -> Option<std::ffi::OsString>,
+    environment: impl Fn(&str) -> Option<OsString>,
     watch: Watch<'_>,
 ) -> Result<Built, CloudError> {
     let dir = folder.path();
@@ -230,7 +235,7 @@ pub fn build(
             hdk.encrypts(options.encrypt_script.as_deref())?;
             hdk.environment(&environment)?;
             folder.unchanged(hdk, image)?;
-            for folder in [&paths.logs, &paths.checkpoints, &paths.reports] {
+            for folder in [&paths.logs, &paths.temporary, &paths.checkpoints, &paths.reports] {
                 fs::create_dir_all(folder).map_err(CloudError::io("make", folder))?;
             }
             let steps = Steps { folder, hdk, options, paths: &paths };
@@ -352,12 +357,20 @@ impl Steps<'_> {
         call = call.within(&self.paths.build.join("scripts"));
         call.log = Some(log.clone());
         call.variables.push(("CL_DIR", self.folder.logic().into()));
+        call.variables.extend(self.own());
         match run::any(&call, self.options.limits) {
             Ok(_) => Ok(log),
             // The log has the reason, as for a script that goes on.
             Err(CloudError::Died { signal: 9, .. }) => Ok(log),
             Err(error) => Err(error),
         }
+    }
+
+    /// Variables by which programs leave their files in the folder, where they are searched and
+    /// removed: temporary ones, and none of Vivado's below HOME (AMD's answer record 63253). HOME
+    /// itself stays, because Vivado looks there for its license.
+    fn own(&self) -> [(&'static str, OsString); 2] {
+        [("TMPDIR", self.paths.temporary.clone().into()), ("XILINX_LOCAL_USER_DATA", "no".into())]
     }
 
     /// The log that the script lets Vivado write.
@@ -500,6 +513,7 @@ impl Steps<'_> {
         let mut call = verify(self.folder.path(), self.hdk, &self.paths.tag)?;
         call = call.within(&self.paths.logs);
         call.log = Some(self.paths.logs.join("pr_verify.out"));
+        call.variables.extend(self.own());
         match run::any(&call, self.options.limits) {
             Ok(_) | Err(CloudError::Died { signal: 9, .. }) => {}
             Err(error) => return Err(error),
@@ -539,7 +553,9 @@ impl Steps<'_> {
             return Ok(());
         }
         watch("tarball");
-        let said = run::run(&tools::VIVADO_VERSION.call(&[])?, self.options.limits)?;
+        let mut call = tools::VIVADO_VERSION.call(&[])?.within(&self.paths.logs);
+        call.variables.extend(self.own());
+        let said = run::run(&call, self.options.limits)?;
         self.hdk.supports(&said.text)?;
         let version = said.text.split_whitespace().nth(1).unwrap_or_default();
         let manifest = Manifest {
@@ -595,7 +611,7 @@ fn clean(folder: &Folder, paths: &Paths, watch: Watch<'_>) -> Result<(), CloudEr
         }
     }
     place::erase(&folder.secret())?;
-    for gone in [folder.logic(), paths.logs.clone()] {
+    for gone in [folder.logic(), paths.logs.clone(), paths.temporary.clone()] {
         match fs::remove_dir_all(&gone) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
                 return Err(CloudError::io("remove", &gone)(e));

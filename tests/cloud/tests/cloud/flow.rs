@@ -69,7 +69,9 @@ fn sources_become_a_loaded_slot_and_the_secret_is_nowhere() {
         "nothing is built twice"
     );
     assert_eq!(built["slack_ns"], 0.031);
-    assert!(!bench.at("image/cl_shef").exists() && !bench.at("image/logs").exists());
+    for gone in ["cl_shef", "logs", "tmp"] {
+        assert!(!bench.at("image").join(gone).exists(), "{gone}");
+    }
     bench.reference_values(&design);
     let locked = bench.ok(&words(&bench.afi()));
     let lock = Lock::read(&bench.at("digits.lock")).unwrap();
