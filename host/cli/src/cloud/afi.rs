@@ -7,7 +7,7 @@ use serde::Serialize;
 use shef_cloud::afi::{self, Order};
 use shef_cloud::build::Record;
 use shef_cloud::lock::Lock;
-use shef_cloud::logic::{self, Image, OUT};
+use shef_cloud::logic::{self, Folder, Image, OUT};
 use shef_cloud::tarball;
 use shef_cloud::{CloudError, Step};
 use shef_console::{CliError, Exit, Output, file, hex, interrupt};
@@ -126,7 +126,13 @@ pub fn run(output: &Output, args: &AfiArgs) -> Result<Exit, CliError> {
     interrupt::cleans_up()?;
     let region = print::region(args.region.as_deref())
         .ok_or_else(|| CliError::new("SHEF-CLI-001", "expected --region, or AWS_REGION"))?;
-    let image = logic::read(&args.dir)?;
+    // A dry run changes nothing: it does not take the folder.
+    let (_folder, image) = if args.programs.dry_run {
+        (None, logic::read(&args.dir)?)
+    } else {
+        let (folder, image) = Folder::open(&args.dir)?;
+        (Some(folder), image)
+    };
     let tarball = tarball::check(&tarball_of(&args.dir)?, &image.shell_version)?;
     Record::vouch(&args.dir, &tarball.digest)?;
     let corim = vouched(args, &image)?;
