@@ -31,7 +31,7 @@ pub const MAX_KERNEL: u64 = 1 << 20;
     override_usage = "shef cloud afi [OPTIONS] --bucket <BUCKET> --kernel <FILE> \\\n         \
                       --corim <FILE> --signers <FILE> --lock <FILE> <NAME>",
     after_help = "The object in S3 holds the secret inside of the checkpoint: it is deleted as soon as the image is available, or failed. \
-                  A second call waits for the same image, in the region of the first one. The lock file is written last."
+                  An interrupted call leaves it there: run the same command again. A second call waits for the same image, in the region of the first one. The lock file is written last."
 )]
 pub struct AfiArgs {
     /// Folder that `shef cloud build` finished
@@ -150,7 +150,7 @@ pub fn run(output: &Output, args: &AfiArgs) -> Result<Exit, CliError> {
         name: format!("{}-{}", image.accelerator, tarball.tag),
         description: format!("shef design {}", &image.design[..16]),
         interval: Duration::from_secs(args.interval),
-        wait: Duration::from_secs(args.wait * 60),
+        wait: Duration::from_secs(args.wait.saturating_mul(60)),
         limits: args.programs.limits(),
     };
     if args.programs.dry_run {
