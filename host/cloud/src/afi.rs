@@ -17,6 +17,8 @@ use crate::tarball::Checked;
 use crate::tools::{self, Call};
 use crate::{CloudError, Step, Watch, place};
 
+/// Most bytes of an object that S3 takes in one request.
+const MOST: u64 = 5_000_000_000;
 /// Failed connections in a row that the waiting bears.
 const LOST: u32 = 10;
 
@@ -143,17 +145,13 @@ impl Order {
             let afi = record.afi.as_deref().unwrap_or("AFI");
             calls.push(tools::DESCRIBE_AFI.call(&[("afi", afi), ("region", region)])?);
         }
-        if record.afi.is_none() || !record.deleted {
-            calls.extend([tools::DELETE.call(&kept)?, tools::HEAD.call(&kept)?]);
-        }
-        if calls.is_empty() {
+        if record.deleted {
+            let look = Step::from(tools::HEAD.call(&kept)?);
             let afi = record.afi.unwrap_or_default();
-            let done = format!(
-                "ask AWS for nothing: {afi} in {region} is available",
-                region = record.region
-            );
-            return Ok(vec![Step::Change(done)]);
+            let rest = format!("delete the object if it is there: {afi} in {region} is available");
+            return Ok(vec![look, Step::Change(rest)]);
         }
+        calls.extend([tools::DELETE.call(&kept)?, tools::HEAD.call(&kept)?]);
         Ok(calls.into_iter().map(Step::from).collect())
     }
 }
@@ -237,7 +235,8 @@ pub fn make(order: &Order, tarball: &Checked, watch: Watch<'_>) -> Result<Made, 
         }
         record.write(tarball)?;
     }
-    if !record.deleted {
+    // Also an object that is recorded as deleted: another command may have made it again.
+    if !record.deleted || is_there(order, &record)? {
         delete(order, &record, watch)?;
         record.deleted = true;
         record.write(tarball)?;
@@ -253,6 +252,10 @@ fn request(
     record: &mut Record,
     watch: Watch<'_>,
 ) -> Result<(), CloudError> {
+    if tarball.bytes > MOST {
+        let (file, bytes) = (tarball.file.clone(), tarball.bytes);
+        return Err(CloudError::TooLarge { file, bytes, most: MOST });
+    }
     let key = order.key(tarball);
     if !record.is_at(order, &key) {
         // An object at another place has the secret, too.
@@ -402,19 +405,59 @@ fn look(order: &Order, region: &str, afi: &str) -> Result<State, CloudError> {
     }
 }
 
+/// Whether S3 has the object.
+fn is_there(order: &Order, record: &Record) -> Result<bool, CloudError> {
+    let values = object(&record.region, &record.bucket, &record.key);
+    match run::run(&tools::HEAD.call(&values)?, order.limits) {
+        Err(CloudError::Failed { said, .. }) if said.contains("(404)") => Ok(false),
+        Err(error) => Err(error),
+        Ok(_) => Ok(true),
+    }
+}
+
 /// Deletes the object, and looks that it is gone.
 fn delete(order: &Order, record: &Record, watch: Watch<'_>) -> Result<(), CloudError> {
     watch("deleting the object in S3");
     let values = object(&record.region, &record.bucket, &record.key);
     run::run(&tools::DELETE.call(&values)?, order.limits)?;
-    match run::run(&tools::HEAD.call(&values)?, order.limits) {
-        Err(CloudError::Failed { said, .. }) if said.contains("(404)") => Ok(()),
-        Err(error) => Err(error),
-        Ok(_) => Err(CloudError::Object {
-            bucket: record.bucket.clone(),
-            key: record.key.clone(),
-            found: "it is still there after its deletion".to_owned(),
-            expected: "no object: it holds the secret of the image".to_owned(),
-        }),
+    if !is_there(order, record)? {
+        return Ok(());
+    }
+    Err(CloudError::Object {
+        bucket: record.bucket.clone(),
+        key: record.key.clone(),
+        found: "it is still there after its deletion".to_owned(),
+        expected: "no object: it holds the secret of the image".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tarball_that_is_too_large_for_one_request_is_not_uploaded() {
+        let dir = tempfile::tempdir().unwrap();
+        let tarball = Checked {
+            file: dir.path().join("x.tar"),
+            digest: "11".repeat(32),
+            dcp: "22".repeat(32),
+            tag: "tag".to_owned(),
+            bytes: MOST + 1,
+        };
+        let order = Order {
+            region: "us-east-1".to_owned(),
+            bucket: "bucket".to_owned(),
+            prefix: "shef".to_owned(),
+            name: "name".to_owned(),
+            description: "text".to_owned(),
+            interval: Duration::ZERO,
+            wait: Duration::ZERO,
+            limits: Limits::default(),
+        };
+        let error = make(&order, &tarball, &mut |_| {}).unwrap_err();
+        assert_eq!(error.code(), "SHEF-CLD-044");
+        assert!(error.to_string().contains("5000000001 bytes"), "{error}");
+        assert!(!record_of(&tarball.file).exists(), "nothing was begun");
     }
 }

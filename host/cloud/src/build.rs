@@ -3,6 +3,7 @@
 //!
 //! | step | runs | left, and looked at |
 //! |---|---|---|
+//! | first search | nothing | no file of the project with the secret |
 //! | synthesis | `aws_build_dcp_from_cl.py -f SynthCL` | encrypted sources, post-synthesis checkpoint |
 //! | implementation | `aws_build_dcp_from_cl.py -f ImplCL` | routed checkpoint, timing report |
 //! | comparison | `vivado` with `pr_verify` | report and log |
@@ -13,6 +14,7 @@
 //! `build.json` has each step that is done, with the digest of its result: the same command again
 //! continues after the last one whose result is still there.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -35,6 +37,8 @@ const RECORD: &str = "build.json";
 const VERIFY_SCRIPT: &str = include_str!("scripts/pr_verify.tcl");
 /// What a secret's file is called, for messages.
 const LOGS: &str = "logs";
+/// Folder of the temporary files that programs make.
+const TEMPORARY: &str = "tmp";
 
 /// Choices of a build.
 #[derive(Debug, Clone)]
@@ -120,6 +124,9 @@ pub fn plan(
     let dir = folder.display();
     let change = |text: String| Ok(Step::Change(text));
     let mut steps = Vec::new();
+    if let Some(project) = &image.project {
+        steps.push(change(format!("search every file below {project} for the secret")));
+    }
     if done > 0 {
         let names = ["synthesis", "place and route", "pr_verify", "the tarball"];
         steps.push(change(format!("continue after {}, of {}", names[done - 1], record.tag)));
@@ -161,6 +168,7 @@ struct Paths {
     checkpoints: PathBuf,
     reports: PathBuf,
     logs: PathBuf,
+    temporary: PathBuf,
     tag: String,
 }
 
@@ -171,6 +179,7 @@ impl Paths {
             checkpoints: build.join("checkpoints"),
             reports: build.join("reports"),
             logs: folder.join(LOGS),
+            temporary: folder.join(TEMPORARY),
             build,
             tag: tag.to_owned(),
         }
@@ -211,7 +220,7 @@ pub fn build(
     image: &Image,
     hdk: &Hdk,
     options: &Options,
-    environment: impl Fn(&str) -> Option<std::ffi::OsString>,
+    environment: impl Fn(&str) -> Option<OsString>,
     watch: Watch<'_>,
 ) -> Result<Built, CloudError> {
     let dir = folder.path();
@@ -226,10 +235,11 @@ pub fn build(
             hdk.encrypts(options.encrypt_script.as_deref())?;
             hdk.environment(&environment)?;
             folder.unchanged(hdk, image)?;
-            for folder in [&paths.logs, &paths.checkpoints, &paths.reports] {
+            for folder in [&paths.logs, &paths.temporary, &paths.checkpoints, &paths.reports] {
                 fs::create_dir_all(folder).map_err(CloudError::io("make", folder))?;
             }
             let steps = Steps { folder, hdk, options, paths: &paths };
+            steps.project(image, watch)?;
             steps.synthesis(&mut record, watch)?;
             steps.implementation(&mut record, watch)?;
             steps.comparison(&mut record, watch)?;
@@ -347,12 +357,20 @@ impl Steps<'_> {
         call = call.within(&self.paths.build.join("scripts"));
         call.log = Some(log.clone());
         call.variables.push(("CL_DIR", self.folder.logic().into()));
+        call.variables.extend(self.own());
         match run::any(&call, self.options.limits) {
             Ok(_) => Ok(log),
             // The log has the reason, as for a script that goes on.
             Err(CloudError::Died { signal: 9, .. }) => Ok(log),
             Err(error) => Err(error),
         }
+    }
+
+    /// Variables by which programs leave their files in the folder, where they are searched and
+    /// removed: temporary ones, and none of Vivado's below HOME (AMD's answer record 63253). HOME
+    /// itself stays, because Vivado looks there for its license.
+    fn own(&self) -> [(&'static str, OsString); 2] {
+        [("TMPDIR", self.paths.temporary.clone().into()), ("XILINX_LOCAL_USER_DATA", "no".into())]
     }
 
     /// The log that the script lets Vivado write.
@@ -495,6 +513,7 @@ impl Steps<'_> {
         let mut call = verify(self.folder.path(), self.hdk, &self.paths.tag)?;
         call = call.within(&self.paths.logs);
         call.log = Some(self.paths.logs.join("pr_verify.out"));
+        call.variables.extend(self.own());
         match run::any(&call, self.options.limits) {
             Ok(_) | Err(CloudError::Died { signal: 9, .. }) => {}
             Err(error) => return Err(error),
@@ -534,7 +553,9 @@ impl Steps<'_> {
             return Ok(());
         }
         watch("tarball");
-        let said = run::run(&tools::VIVADO_VERSION.call(&[])?, self.options.limits)?;
+        let mut call = tools::VIVADO_VERSION.call(&[])?.within(&self.paths.logs);
+        call.variables.extend(self.own());
+        let said = run::run(&call, self.options.limits)?;
         self.hdk.supports(&said.text)?;
         let version = said.text.split_whitespace().nth(1).unwrap_or_default();
         let manifest = Manifest {
@@ -548,6 +569,15 @@ impl Steps<'_> {
         record.tarball = Some(digest(to)?);
         record.searched = None;
         record.write(self.folder.path())
+    }
+
+    /// Searches the project alone: what is wrong there is known before the hours of a build.
+    fn project(&self, image: &Image, watch: Watch<'_>) -> Result<(), CloudError> {
+        let Some(project) = &image.project else { return Ok(()) };
+        watch("search of the project for the secret");
+        let mut scan = Scan::new(&scan::secret(&self.folder.secret())?);
+        scan.below(Path::new(project), None)?;
+        scan.report().clean()
     }
 
     fn search(
@@ -581,7 +611,7 @@ fn clean(folder: &Folder, paths: &Paths, watch: Watch<'_>) -> Result<(), CloudEr
         }
     }
     place::erase(&folder.secret())?;
-    for gone in [folder.logic(), paths.logs.clone()] {
+    for gone in [folder.logic(), paths.logs.clone(), paths.temporary.clone()] {
         match fs::remove_dir_all(&gone) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
                 return Err(CloudError::io("remove", &gone)(e));

@@ -41,6 +41,28 @@ shef_proto::coded! {
             bytes: u64,
         } = "SHEF-CLD-043": "the Shield has regions above the card memory of the image",
             "move data, tags and nodes in shield.toml below that size; an image with DDR has 64 GiB, one with --hbm 16 GiB",
+        /// The tarball is too large for one request.
+        #[error("{} has {bytes} bytes, expected at most {most}", file.display())]
+        TooLarge {
+            /// The tarball.
+            file: PathBuf,
+            /// Its size in bytes.
+            bytes: u64,
+            /// The limit in bytes.
+            most: u64,
+        } = "SHEF-CLD-044": "the tarball is too large for one request to S3",
+            "an upload in parts that is cut leaves them in the bucket, with the secret, so shef makes none: make the design smaller, and build it again",
+        /// An archive cannot be searched.
+        #[error("{}: {why}, expected an archive that can be searched; {archives} in all", file.display())]
+        Unread {
+            /// The first archive, or its member.
+            file: PathBuf,
+            /// The reason.
+            why: &'static str,
+            /// All of them.
+            archives: usize,
+        } = "SHEF-CLD-045": "an archive cannot be searched for the secret of the image",
+            "it may hold the secret, so it is not clean. In the project: unpack it, or move it away. In the folder of the image: find out which program wrote it. Then run the same command again",
         /// Its ports are not those that the custom logic was written for.
         #[error("{}: {difference}; expected the {expected} ports of HDK 2.3.2 to 2.3.4", file.display())]
         Ports {
@@ -449,7 +471,7 @@ shef_proto::coded! {
             /// What must be there.
             expected: &'static str,
         } = "SHEF-CLD-041": "VFIO without an IOMMU cannot be set up",
-            "an F2 instance has no IOMMU: run this as root, with `modprobe vfio enable_unsafe_noiommu_mode=1` and `modprobe vfio-pci`",
+            "an F2 instance has no IOMMU: run this as root, with `modprobe vfio enable_unsafe_noiommu_mode=1` and `modprobe vfio-pci`; if the module has no such parameter, the kernel was built without CONFIG_VFIO_NOIOMMU, and needs to be another one",
         /// The account has no F instances.
         #[error("the quota {quota} (running On-Demand F instances) is {found} vCPUs, expected 24 or more")]
         Quota {

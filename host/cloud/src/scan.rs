@@ -6,13 +6,15 @@
 //! order: of bits in a nibble or byte, of nibbles, of bytes in a word, of words. An order reverses
 //! the secret within units of a power of two bits, so bit `i` of it is bit `i ^ mask` of the secret:
 //! 256 masks are all orders. A checkpoint of Vivado is a zip archive: its members are inflated, and
-//! so are gzip and tar.
+//! so are gzip and tar. A file that only looks like an archive, or is cut, is read as its bytes and
+//! as far as its members go; one with members that cannot be read is a finding.
 
 use std::fs::{self, File};
-use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use flate2::read::{DeflateDecoder, MultiGzDecoder};
+use flate2::bufread::DeflateDecoder;
+use flate2::read::MultiGzDecoder;
 use memchr::memmem;
 use zeroize::{Zeroize as _, Zeroizing};
 
@@ -26,6 +28,11 @@ const BLOCK: usize = 1 << 18;
 const LONGEST: usize = 600;
 /// Logarithm of the bits of the filter before the search for a window.
 const FILTER: u32 = 18;
+/// Begin of the header before each member of a zip archive.
+const LOCAL: &[u8] = b"PK\x03\x04";
+/// Highest version of its format that a header asks for, and its methods of compression.
+const VERSION: u16 = 63;
+const METHODS: [u16; 15] = [0, 1, 2, 3, 4, 5, 6, 8, 9, 12, 14, 93, 95, 98, 99];
 /// Archives within archives.
 const DEPTH: usize = 4;
 /// Longest archive within an archive.
@@ -316,6 +323,15 @@ pub struct Hit {
     pub form: &'static str,
 }
 
+/// An archive whose content cannot be searched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unread {
+    /// The archive, or its member.
+    pub file: PathBuf,
+    /// The reason.
+    pub why: &'static str,
+}
+
 /// Result of a scan: how much was read, and what was found.
 #[derive(Debug, Default)]
 pub struct Report {
@@ -327,21 +343,48 @@ pub struct Report {
     pub bytes: u64,
     /// Files with the secret.
     pub hits: Vec<Hit>,
+    /// Archives that may hold it.
+    pub unread: Vec<Unread>,
 }
 
 impl Report {
-    /// That there is no hit.
+    /// That there is no hit, and that everything was read.
     ///
     /// # Errors
-    /// SHEF-CLD-024.
+    /// SHEF-CLD-024, SHEF-CLD-045.
     pub fn clean(&self) -> Result<(), CloudError> {
-        match self.hits.first() {
+        if let Some(hit) = self.hits.first() {
+            let (file, form) = (hit.file.clone(), hit.form.to_owned());
+            return Err(CloudError::Secret { file, form, hits: self.hits.len() });
+        }
+        match self.unread.first() {
             None => Ok(()),
-            Some(hit) => Err(CloudError::Secret {
-                file: hit.file.clone(),
-                form: hit.form.to_owned(),
-                hits: self.hits.len(),
-            }),
+            Some(Unread { file, why }) => {
+                let (file, archives) = (file.clone(), self.unread.len());
+                Err(CloudError::Unread { file, why, archives })
+            }
+        }
+    }
+}
+
+/// Archives that are opened.
+#[derive(Clone, Copy)]
+enum Kind {
+    Zip,
+    Gzip,
+    Tar,
+}
+
+impl Kind {
+    /// The kind of a file that begins with up to 512 bytes.
+    fn of(head: &[u8]) -> Option<Self> {
+        if head.starts_with(LOCAL) {
+            Some(Self::Zip)
+        } else if head.starts_with(&[0x1f, 0x8b, 8]) {
+            // The one method that there is.
+            Some(Self::Gzip)
+        } else {
+            (head.get(257..262) == Some(b"ustar")).then_some(Self::Tar)
         }
     }
 }
@@ -396,104 +439,102 @@ impl Scan {
     /// Looks at bytes, and at the members if they are an archive.
     fn archive(&mut self, name: &Path, mut data: impl Read + Seek, depth: usize) -> io::Result<()> {
         self.stream(name, &mut data)?;
-        if depth == DEPTH {
-            return Ok(());
-        }
         let mut head = [0; 512];
         data.seek(SeekFrom::Start(0))?;
         let got = read_full(&mut data, &mut head)?;
-        if head.starts_with(b"PK\x03\x04") {
-            self.zip(name, &mut data, depth)
-        } else if head.starts_with(&[0x1f, 0x8b]) {
-            data.seek(SeekFrom::Start(0))?;
-            self.member(&name.join("(gzip)"), MultiGzDecoder::new(data), depth)
-        } else if got == 512 && head[257..262] == *b"ustar" {
-            data.seek(SeekFrom::Start(0))?;
-            let mut tar = tar::Archive::new(data);
-            for entry in tar.entries()? {
-                let entry = entry?;
-                let inner = name.join(entry.path()?);
-                self.member(&inner, entry, depth)?;
-            }
-            Ok(())
-        } else {
-            Ok(())
+        let Some(kind) = Kind::of(&head[..got]) else { return Ok(()) };
+        if depth == DEPTH {
+            self.unread(name, "it is nested deeper than archives are opened");
+            return Ok(());
         }
+        data.seek(SeekFrom::Start(0))?;
+        let opened = match kind {
+            Kind::Zip => self.zip(name, &mut data, depth),
+            Kind::Gzip => self.member(&name.join("(gzip)"), MultiGzDecoder::new(data), depth),
+            Kind::Tar => self.tar(name, data, depth),
+        };
+        // All bytes were read above. The end of what can be unpacked is no failure, one of the system is.
+        opened.or_else(|e| if e.raw_os_error().is_some() { Err(e) } else { Ok(()) })
     }
 
-    /// Looks at a member of an archive.
+    fn unread(&mut self, file: &Path, why: &'static str) {
+        self.report.unread.push(Unread { file: file.to_owned(), why });
+    }
+
+    fn tar(&mut self, name: &Path, data: impl Read, depth: usize) -> io::Result<()> {
+        for entry in tar::Archive::new(data).entries()? {
+            let entry = entry?;
+            let inner = name.join(entry.path()?);
+            self.member(&inner, entry, depth)?;
+        }
+        Ok(())
+    }
+
+    /// Looks at a member of an archive, as far as it can be unpacked.
     fn member(&mut self, name: &Path, mut data: impl Read, depth: usize) -> io::Result<()> {
         self.report.members += 1;
         let mut head = vec![0; 512];
-        let got = read_full(&mut data, &mut head)?;
+        let (got, begin) = fill(&mut data, &mut head);
         head.truncate(got);
-        let tar = got == 512 && head[257..262] == *b"ustar";
-        let whole = tar || head.starts_with(b"PK\x03\x04") || head.starts_with(&[0x1f, 0x8b]);
-        let mut data = Cursor::new(head).chain(data);
-        if !whole {
-            return self.stream(name, &mut data);
+        let kind = Kind::of(&head);
+        let rest = if begin.is_ok() { u64::MAX } else { 0 };
+        let mut data = Cursor::new(head).chain(data.take(rest));
+        if kind.is_none() {
+            return self.stream(name, &mut data).and(begin);
         }
         let mut inner = Vec::new();
-        if data.by_ref().take(MAX_INNER).read_to_end(&mut inner)? as u64 == MAX_INNER {
-            return Err(io::Error::other(format!("{}: too large", name.display())));
+        let end = data.by_ref().take(MAX_INNER).read_to_end(&mut inner);
+        if inner.len() as u64 == MAX_INNER {
+            self.unread(name, "it is larger than archives within archives are opened");
         }
-        self.archive(name, Cursor::new(inner), depth + 1)
+        self.archive(name, Cursor::new(inner), depth + 1)?;
+        begin.and(end.map(|_| ()))
     }
 
-    /// Looks at the members of a zip archive, by its central directory.
+    /// Looks at the members of a zip archive, by the header before each: also of one that is cut.
     fn zip(&mut self, name: &Path, data: &mut (impl Read + Seek), depth: usize) -> io::Result<()> {
-        let wrong =
-            |what: &str| io::Error::other(format!("not a zip archive of a known form: {what}"));
-        let len = data.seek(SeekFrom::End(0))?;
-        let tail_at = len.saturating_sub(66_000);
-        data.seek(SeekFrom::Start(tail_at))?;
-        let mut tail = Vec::new();
-        data.read_to_end(&mut tail)?;
-        let end = memmem::rfind(&tail, b"PK\x05\x06").ok_or_else(|| wrong("no end"))?;
-        let short = |bytes: &[u8], at: usize| {
-            bytes.get(at..at + 2).map(|b| u16::from_le_bytes([b[0], b[1]]))
-        };
-        let long = |bytes: &[u8], at: usize| {
-            bytes.get(at..at + 4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
-        };
-        let cut = || wrong("cut");
-        let entries = short(&tail, end + 10).ok_or_else(cut)?;
-        let size = long(&tail, end + 12).ok_or_else(cut)?;
-        let at = long(&tail, end + 16).ok_or_else(cut)?;
-        if entries == u16::MAX || size == u32::MAX || at == u32::MAX {
-            return Err(wrong("zip64"));
-        }
-        data.seek(SeekFrom::Start(at.into()))?;
-        let mut directory = Vec::new();
-        data.by_ref().take(size.into()).read_to_end(&mut directory)?;
-        let mut entry = 0;
-        for _ in 0..entries {
-            let field = &directory[entry.min(directory.len())..];
-            if !field.starts_with(b"PK\x01\x02") {
-                return Err(cut());
-            }
-            let (flags, method) = (short(field, 8), short(field, 10));
-            let packed = long(field, 20).ok_or_else(cut)?;
-            let lens = [28, 30, 32].map(|at| usize::from(short(field, at).unwrap_or(0)));
-            let local = long(field, 42).ok_or_else(cut)?;
-            let inner = String::from_utf8_lossy(field.get(46..46 + lens[0]).ok_or_else(cut)?);
-            let inner = name.join(&*inner);
-            entry += 46 + lens.iter().sum::<usize>();
-            if flags.is_some_and(|flags| flags & 1 != 0) {
-                // Encrypted: nothing to read.
+        let mut at = 0;
+        while let Some(found) = next(data, at)? {
+            let mut head = [0; 30];
+            data.seek(SeekFrom::Start(found))?;
+            let got = read_full(data, &mut head)?;
+            let short = |at: usize| u16::from_le_bytes([head[at], head[at + 1]]);
+            let packed = u32::from_le_bytes([head[18], head[19], head[20], head[21]]);
+            let (flags, method) = (short(6), short(8));
+            at = found + LOCAL.len() as u64;
+            if got < head.len() || !(METHODS.contains(&method) && short(4) & 0xff <= VERSION) {
+                // No header: its four bytes by chance.
                 continue;
             }
-            let mut head = [0; 30];
-            data.seek(SeekFrom::Start(local.into()))?;
-            data.read_exact(&mut head)?;
-            let skip = [26, 28].map(|at| i64::from(short(&head, at).unwrap_or(0)));
-            data.seek(SeekFrom::Current(skip[0] + skip[1]))?;
-            let raw = data.by_ref().take(packed.into());
-            match method {
-                Some(0) => self.member(&inner, raw, depth)?,
-                Some(8) => self.member(&inner, DeflateDecoder::new(raw), depth)?,
-                method => return Err(wrong(&format!("method {method:?} of {}", inner.display()))),
-            }
+            let mut inner = vec![0; short(26).into()];
+            read_full(data, &mut inner)?;
+            let inner = name.join(&*String::from_utf8_lossy(&inner));
+            let begin = data.seek(SeekFrom::Current(short(28).into()))?;
+            // Bit 3 and zip64: the length comes later.
+            let length = (flags & 1 << 3 == 0 && packed != u32::MAX).then_some(u64::from(packed));
+            at = begin + length.unwrap_or(0);
+            let mut raw = BufReader::new(data.by_ref().take(length.unwrap_or(u64::MAX)));
+            let opened = match method {
+                _ if flags & 1 == 1 => {
+                    self.unread(&inner, "it is encrypted");
+                    Ok(())
+                }
+                // Without a length, its members are found by their own headers.
+                0 if length.is_some() => self.member(&inner, raw, depth),
+                0 => Ok(()),
+                8 => {
+                    let mut inflated = DeflateDecoder::new(&mut raw);
+                    let opened = self.member(&inner, &mut inflated, depth);
+                    at = begin + length.unwrap_or(inflated.total_in());
+                    opened
+                }
+                _ => {
+                    self.unread(&inner, "it is compressed by a method other than deflate");
+                    Ok(())
+                }
+            };
+            // A damaged member: the next one may be whole.
+            opened.or_else(|e| if e.raw_os_error().is_some() { Err(e) } else { Ok(()) })?;
         }
         Ok(())
     }
@@ -503,12 +544,16 @@ impl Scan {
         let mut streams = Streams::default();
         let mut block = Zeroizing::new(vec![0; BLOCK]);
         let mut found = None;
+        let mut end = Ok(());
         while found.is_none() {
-            let got = data.read(&mut block)?;
+            let got = data.read(&mut block).unwrap_or_else(|e| {
+                end = Err(e);
+                0
+            });
             self.report.bytes += got as u64;
             found = match &block[..got] {
                 [] => match streams.end(&self.windows) {
-                    None => return Ok(()),
+                    None => return end,
                     last => last,
                 },
                 new => new.iter().find_map(|byte| streams.take(*byte, &self.windows)),
@@ -520,16 +565,40 @@ impl Scan {
     }
 }
 
+/// The place of the next header of a zip archive's member.
+fn next(data: &mut (impl Read + Seek), from: u64) -> io::Result<Option<u64>> {
+    let mut at = data.seek(SeekFrom::Start(from))?;
+    let mut block = Zeroizing::new(vec![0; BLOCK]);
+    loop {
+        let got = read_full(data, &mut block)?;
+        if let Some(found) = memmem::find(&block[..got], LOCAL) {
+            return Ok(Some(at + found as u64));
+        }
+        if got < BLOCK {
+            return Ok(None);
+        }
+        // A header may begin at the end of a block.
+        at = data.seek(SeekFrom::Current(1 - LOCAL.len() as i64))?;
+    }
+}
+
 /// Fills a buffer as far as there are bytes.
 fn read_full(data: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let (len, end) = fill(data, buffer);
+    end.map(|()| len)
+}
+
+/// Fills a buffer as far as bytes can be read: their number, and the failure after them.
+fn fill(data: &mut impl Read, buffer: &mut [u8]) -> (usize, io::Result<()>) {
     let mut len = 0;
     while len < buffer.len() {
-        match data.read(&mut buffer[len..])? {
-            0 => break,
-            n => len += n,
+        match data.read(&mut buffer[len..]) {
+            Ok(0) => break,
+            Ok(n) => len += n,
+            Err(e) => return (len, Err(e)),
         }
     }
-    Ok(len)
+    (len, Ok(()))
 }
 
 #[cfg(test)]
@@ -550,12 +619,20 @@ mod tests {
     }
 
     fn hits_of(secret: [u8; 32], content: &[u8]) -> Vec<&'static str> {
+        report(secret, content).hits.into_iter().map(|hit| hit.form).collect()
+    }
+
+    fn look(content: &[u8]) -> Report {
+        report(bytes(), content)
+    }
+
+    fn report(secret: [u8; 32], content: &[u8]) -> Report {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file");
         fs::write(&file, content).unwrap();
         let mut scan = Scan::new(&Zeroizing::new(secret));
         scan.below(dir.path(), None).unwrap();
-        scan.report().hits.into_iter().map(|hit| hit.form).collect()
+        scan.report()
     }
 
     #[test]
@@ -765,10 +842,66 @@ mod tests {
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
         gzip.write_all(&tar).unwrap();
         assert_eq!(hits(&gzip.finish().unwrap()), ["in hexadecimal"]);
-        // A damaged archive is not clean.
-        let dir = tempfile::tempdir().unwrap();
-        fs::write(dir.path().join("x.dcp"), &checkpoint[..checkpoint.len() - 30]).unwrap();
-        let error = Scan::new(&Zeroizing::new(bytes())).below(dir.path(), None).unwrap_err();
-        assert_eq!(error.code(), "SHEF-CLD-055");
+        // A damaged one is read as far as it goes.
+        assert_eq!(hits(&checkpoint[..checkpoint.len() - 30]), ["in hexadecimal"]);
+        let at = memmem::rfind(&checkpoint, LOCAL).unwrap();
+        let mut damaged = checkpoint.clone();
+        damaged[at - 2..at].fill(0xff);
+        assert_eq!(hits(&damaged), ["in hexadecimal"]);
+        let mut streamed = checkpoint.clone();
+        // The length comes after the member.
+        for local in [0, at] {
+            streamed[local + 6] |= 1 << 3;
+            streamed[local + 18..local + 26].fill(0);
+        }
+        assert_eq!(hits(&streamed), ["in hexadecimal"]);
+    }
+
+    #[test]
+    fn a_file_that_is_no_whole_archive_is_read_as_its_bytes() {
+        let gzip = |content: &[u8]| {
+            let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+            gzip.write_all(content).unwrap();
+            gzip.finish().unwrap()
+        };
+        let other = zip(&[("a", b"text of a file", true), ("b", b"another", false)]);
+        let noise: Vec<u8> = (0..1000_u32).map(|n| (n.wrapping_mul(n) >> 3) as u8).collect();
+        let whole = gzip(b"text");
+        for (name, content) in [
+            ("magic", b"\x1f\x8b".to_vec()),
+            ("gzip of noise", [b"\x1f\x8b\x08\0", &noise[..]].concat()),
+            ("cut gzip", gzip(&noise)[..500].to_vec()),
+            ("gzip with more", [&whole[..], b"more"].concat()),
+            ("zip of noise", [LOCAL, &noise].concat()),
+            ("cut zip", other[..other.len() / 2].to_vec()),
+        ] {
+            assert_eq!(look(&content).clean().map_err(|e| e.to_string()), Ok(()), "{name}");
+            // The secret is found in each.
+            let with = [&content[..], b" ", hex::encode(bytes()).as_bytes()].concat();
+            let found = hits(&with);
+            assert!(found.first() == Some(&"in hexadecimal"), "{name}: {found:?}");
+        }
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        packed.write_all(hex::encode(bytes()).repeat(2).as_bytes()).unwrap();
+        let packed = [packed.finish().unwrap(), b"more".to_vec()].concat();
+        assert_eq!(hits(&packed), ["in hexadecimal"]);
+    }
+
+    #[test]
+    fn an_archive_that_cannot_be_read_is_a_finding() {
+        let mut other = zip(&[("a", b"text of a file", true)]);
+        let code = |content: &[u8]| look(content).clean().unwrap_err().to_string();
+        other[8] = 12;
+        assert!(code(&other).contains("a: it is compressed by a method"), "{}", code(&other));
+        (other[6], other[8]) = (1, 8);
+        assert!(code(&other).contains("a: it is encrypted"), "{}", code(&other));
+        let mut nested = b"text".to_vec();
+        for _ in 0..=DEPTH {
+            assert!(look(&nested).clean().is_ok());
+            nested = zip(&[("n", &nested, true)]);
+        }
+        let error = look(&nested).clean().unwrap_err();
+        assert_eq!(error.code(), "SHEF-CLD-045");
+        assert!(error.to_string().contains("nested deeper"), "{error}");
     }
 }

@@ -249,6 +249,11 @@ fn reach(
 /// [`CloudError`].
 pub fn clear(slot: u32, pace: Pace, watch: Watch<'_>) -> Result<Slot, CloudError> {
     let found = settle(slot, "cleared", pace, watch)?;
+    empty(slot, found, pace, watch)
+}
+
+/// Clears a slot that was found in a state.
+fn empty(slot: u32, found: Slot, pace: Pace, watch: Watch<'_>) -> Result<Slot, CloudError> {
     if found.status == Status::Cleared && found.error == 0 {
         return Ok(found);
     }
@@ -280,16 +285,15 @@ pub fn load(
         if found.status == Status::Loaded && found.error == 0 && is_it {
             return loaded(slot, agfi, pace);
         }
-        // A slot that failed with an image still names it.
-        let other = found.image.clone().filter(|_| found.status == Status::Loaded && !is_it);
-        if let (Some(image), false, 1) = (other, replace, tries) {
+        // At each try: another user may have loaded it since.
+        let other = found.image.clone().filter(|_| !is_it);
+        if let (Some(image), false) = (other, replace) {
             let status = found.status.name();
             let expected = agfi.to_owned();
             return Err(CloudError::OtherImage { slot, status, found: image, expected });
         }
-        if found.status != Status::Cleared || found.error != 0 {
-            clear(slot, pace, watch)?;
-        }
+        // The state that was looked at: one that comes now is another user's.
+        empty(slot, found, pace, watch)?;
         watch(&format!("loading {agfi} into slot {slot}"));
         let failure = match attempt(slot, agfi, pace, watch) {
             Ok(()) => return loaded(slot, agfi, pace),

@@ -35,7 +35,7 @@ const QUOTAS: &str = "AWS CLI reference: service-quotas get-service-quota";
 const OFFERINGS: &str = "AWS CLI reference: ec2 describe-instance-type-offerings";
 const CREATE: &str = "aws-fpga f2: AWS-CLI-FPGA-Commands, create-fpga-image";
 const DESCRIBE: &str = "aws-fpga f2: AWS-CLI-FPGA-Commands, describe-fpga-images";
-const S3_CP: &str = "AWS CLI reference: s3 cp";
+const PUT: &str = "AWS CLI reference: s3api put-object";
 const S3API: &str = "AWS CLI reference: s3api";
 const SLOT: &str = "aws-fpga f2: sdk/userspace/fpga_mgmt_tools/src/fpga_local_cmd_parse.c";
 const VETH: &str = "aws-fpga f2: sdk/apps/virtual-ethernet, set-up since 2.3.0";
@@ -191,18 +191,23 @@ pub const VERSIONING: Tool = Tool {
     action: "s3:GetBucketVersioning",
 };
 
-/// Uploads the tarball.
+/// Uploads the tarball, in one request: one that is cut leaves nothing in the bucket.
 pub const UPLOAD: Tool = Tool {
     name: "upload",
     program: "aws",
     arguments: &[
-        ("s3", S3_CP),
-        ("cp", S3_CP),
-        ("{file}", S3_CP),
-        ("s3://{bucket}/{key}", S3_CP),
-        ("--only-show-errors", S3_CP),
+        ("s3api", PUT),
+        ("put-object", PUT),
+        ("--bucket", PUT),
+        ("{bucket}", PUT),
+        ("--key", PUT),
+        ("{key}", PUT),
+        ("--body", PUT),
+        ("{file}", PUT),
         ("--region", AWS),
         ("{region}", AWS),
+        ("--output", AWS),
+        ("json", AWS),
     ],
     limit: seconds(3600),
     action: "s3:PutObject",

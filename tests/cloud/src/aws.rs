@@ -60,9 +60,10 @@ pub fn answer(folder: &Path, form: &str, fault: &str, arguments: &[String]) -> i
             0
         }
         "upload" => {
-            let size = std::fs::metadata(&arguments[2]).map_or(0, |found| found.len());
-            let name = arguments[3].trim_start_matches("s3://").to_owned();
-            world.objects.insert(name, if fault == "cut" { size / 2 } else { size });
+            let body = after(arguments, "--body");
+            let size = std::fs::metadata(body).map_or(0, |found| found.len());
+            world.objects.insert(object, if fault == "cut" { size / 2 } else { size });
+            say(json!({"ETag": "\"0123456789abcdef\"", "ServerSideEncryption": "AES256"}));
             0
         }
         "head-object" => match world.objects.get(&object) {

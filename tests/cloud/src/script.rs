@@ -51,6 +51,7 @@ pub fn answer(fault: &str, arguments: &[String]) -> i32 {
     for name in ["HDK_SHELL_DIR", "HDK_SHELL_DESIGN_DIR", "HDK_COMMON_DIR"] {
         assert!(variable(name).is_dir(), "{name}");
     }
+    assert_eq!(variable("XILINX_LOCAL_USER_DATA"), Path::new("no"));
     let logic = variable("CL_DIR").canonicalize().expect("CL_DIR");
     let here = std::env::current_dir().expect("a folder");
     assert!(here.starts_with(&logic), "the script wants a folder below CL_DIR");
@@ -113,6 +114,9 @@ pub fn answer(fault: &str, arguments: &[String]) -> i32 {
             write(checkpoints.join(format!("{cl}.{tag}.post_synth.dcp")), b"");
             write(checkpoints.join(format!("{cl}.{tag}.post_route.dcp")), b"");
             return 0;
+        }
+        "leak-tmp" => {
+            write(variable("TMPDIR").join("vivado.tmp"), format!("UDS {secret}").as_bytes());
         }
         "leak-log" => log += &format!("parameter UDS = {}\n", secret.to_uppercase()),
         _ => {}

@@ -66,6 +66,14 @@ pub fn answer(folder: &Path, form: &str, fault: &str, arguments: &[String]) -> i
                 println!("Error: ({number}) {}", name(number));
                 return number as i32;
             }
+            // The command fails, and another user loads an image.
+            if let Some(number) = fault.strip_prefix("taken:").and_then(|it| it.parse().ok()) {
+                slot.image = Some("agfi-0ffffffffffffffff".to_owned());
+                (slot.status, slot.error, slot.next) = (0, 0, None);
+                world.keep(folder);
+                println!("Error: ({number}) {}", name(number));
+                return number as i32;
+            }
             let image = (form == "load-slot").then(|| arguments[3].clone());
             let next = match (form, reported) {
                 ("clear-slot", _) => (None, 1, 0),

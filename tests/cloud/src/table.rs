@@ -16,8 +16,6 @@ pub enum Kind {
     Key,
     /// A file or folder.
     Path,
-    /// `s3://BUCKET/KEY`.
-    Object,
     /// `Bucket=NAME,Key=KEY`.
     Location,
     /// `afi-` and digits.
@@ -32,7 +30,7 @@ pub enum Kind {
     Text,
 }
 
-use Kind::{Afi, Agfi, Is, Key, Location, Name, Object, OneOf, Path, Slot, Text, Token};
+use Kind::{Afi, Agfi, Is, Key, Location, Name, OneOf, Path, Slot, Text, Token};
 
 /// A form of a program.
 pub struct Form {
@@ -46,7 +44,7 @@ pub struct Form {
 
 const EC2: &str = "docs.aws.amazon.com/cli/latest/reference/ec2";
 const S3API: &str = "docs.aws.amazon.com/cli/latest/reference/s3api";
-const S3: &str = "docs.aws.amazon.com/cli/latest/reference/s3/cp.html";
+const PUT: &str = "docs.aws.amazon.com/cli/latest/reference/s3api/put-object.html";
 const GLOBAL: &str = "docs.aws.amazon.com/cli/latest/reference/#options";
 const STS: &str = "docs.aws.amazon.com/cli/latest/reference/sts/get-caller-identity.html";
 const QUOTAS: &str =
@@ -168,13 +166,18 @@ pub const FORMS: &[Form] = &[
         name: "upload",
         program: "aws",
         arguments: &[
-            (Is("s3"), S3),
-            (Is("cp"), S3),
-            (Path, S3),
-            (Object, S3),
-            (Is("--only-show-errors"), S3),
+            (Is("s3api"), PUT),
+            (Is("put-object"), PUT),
+            (Is("--bucket"), PUT),
+            (Name, PUT),
+            (Is("--key"), PUT),
+            (Key, PUT),
+            (Is("--body"), PUT),
+            (Path, PUT),
             (Is("--region"), GLOBAL),
             (Name, GLOBAL),
+            (Is("--output"), GLOBAL),
+            (Is("json"), GLOBAL),
         ],
     },
     Form {
@@ -313,10 +316,6 @@ impl Kind {
             Name => name(text),
             Key => key(text),
             Path => text.starts_with('/'),
-            Object => {
-                let parts = text.strip_prefix("s3://").and_then(|rest| rest.split_once('/'));
-                parts.is_some_and(|(bucket, rest)| name(bucket) && key(rest))
-            }
             Location => {
                 let parts = text.strip_prefix("Bucket=").and_then(|rest| rest.split_once(",Key="));
                 parts.is_some_and(|(bucket, rest)| name(bucket) && key(rest))

@@ -59,13 +59,14 @@ fn a_session_is_that_of_the_lock_file_and_another_image_is_refused_by_evidence()
         corim: "00".repeat(32),
     };
     let out = format!("result0={}:4096", at("sums"));
-    let run = |lock: &Lock, anchors: &str| -> Output {
+    let started = |lock: &Lock, anchors: &str, job: &[&str]| -> Output {
         lock.write(Path::new(&at("image.lock"))).unwrap();
         let mut command = Command::new(shef_program());
         command.args(["cloud", "run", &project, "--lock", &at("image.lock")]);
-        command.args(["--anchors", anchors, "--device", &card.uri(), "--job", "add"]);
+        command.args(["--anchors", anchors, "--device", &card.uri(), "--job"]).args(job);
         command.args(["--reg", "blocks=8", "--out", &out, "--json"]).output().unwrap()
     };
+    let run = |lock: &Lock, anchors: &str| started(lock, anchors, &["add"]);
     let output = run(&lock, &anchors);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{said}");
@@ -93,6 +94,11 @@ fn a_session_is_that_of_the_lock_file_and_another_image_is_refused_by_evidence()
     // Files that are not those of the lock file.
     assert_eq!(other(&|lock| lock.source = "11".repeat(32), "SHEF-CLD-032"), Some(5));
     assert_eq!(other(&|lock| lock.anchor = "11".repeat(32), "SHEF-CLD-032"), Some(5));
+    // A dry run checks the job, too.
+    let output = started(&lock, &anchors, &["nosuch", "--dry-run"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(2) && said.contains("nosuch"), "{said}");
+    assert!(started(&lock, &anchors, &["add", "--dry-run"]).status.success());
     // The same card once more.
     assert!(run(&lock, &anchors).status.success());
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use shef_cloud::afi::{self, Order};
 use shef_cloud::build::Record;
 use shef_cloud::lock::Lock;
-use shef_cloud::logic::{self, Image, OUT};
+use shef_cloud::logic::{self, Folder, Image, OUT};
 use shef_cloud::tarball;
 use shef_cloud::{CloudError, Step};
 use shef_console::{CliError, Exit, Output, file, hex, interrupt};
@@ -31,7 +31,7 @@ pub const MAX_KERNEL: u64 = 1 << 20;
     override_usage = "shef cloud afi [OPTIONS] --bucket <BUCKET> --kernel <FILE> \\\n         \
                       --corim <FILE> --signers <FILE> --lock <FILE> <NAME>",
     after_help = "The object in S3 holds the secret inside of the checkpoint: it is deleted as soon as the image is available, or failed. \
-                  A second call waits for the same image, in the region of the first one. The lock file is written last."
+                  An interrupted call leaves it there: run the same command again. A second call waits for the same image, in the region of the first one. The lock file is written last."
 )]
 pub struct AfiArgs {
     /// Folder that `shef cloud build` finished
@@ -126,7 +126,13 @@ pub fn run(output: &Output, args: &AfiArgs) -> Result<Exit, CliError> {
     interrupt::cleans_up()?;
     let region = print::region(args.region.as_deref())
         .ok_or_else(|| CliError::new("SHEF-CLI-001", "expected --region, or AWS_REGION"))?;
-    let image = logic::read(&args.dir)?;
+    // A dry run changes nothing: it does not take the folder.
+    let (_folder, image) = if args.programs.dry_run {
+        (None, logic::read(&args.dir)?)
+    } else {
+        let (folder, image) = Folder::open(&args.dir)?;
+        (Some(folder), image)
+    };
     let tarball = tarball::check(&tarball_of(&args.dir)?, &image.shell_version)?;
     Record::vouch(&args.dir, &tarball.digest)?;
     let corim = vouched(args, &image)?;
@@ -144,7 +150,7 @@ pub fn run(output: &Output, args: &AfiArgs) -> Result<Exit, CliError> {
         name: format!("{}-{}", image.accelerator, tarball.tag),
         description: format!("shef design {}", &image.design[..16]),
         interval: Duration::from_secs(args.interval),
-        wait: Duration::from_secs(args.wait * 60),
+        wait: Duration::from_secs(args.wait.saturating_mul(60)),
         limits: args.programs.limits(),
     };
     if args.programs.dry_run {

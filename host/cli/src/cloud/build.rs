@@ -68,7 +68,13 @@ pub fn run(output: &Output, args: &BuildArgs) -> Result<Exit, CliError> {
         ("SHA-256", built.digest.clone()),
         ("worst slack", slack),
         ("secret", format!("in none of {} files; its own file is gone", built.searched)),
-        ("next", "shef cloud afi".to_owned()),
+        (
+            "next",
+            format!(
+                "shef image build, then shef cloud afi {}",
+                shef_console::shell::word(&args.dir)
+            ),
+        ),
     ] {
         print::pair(output, name, &text)?;
     }

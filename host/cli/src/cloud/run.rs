@@ -21,7 +21,7 @@ use super::afi::MAX_KERNEL;
 use super::print;
 use super::slot::SlotArgs;
 use crate::project::failed;
-use crate::run::{Card, JobArgs, PartyArgs, Work, perform};
+use crate::run::{Card, JobArgs, PartyArgs, Work, check, perform};
 use crate::verify::text;
 
 /// Flags of `shef cloud run`.
@@ -167,7 +167,15 @@ pub fn run(output: &Output, args: &RunArgs) -> Result<Exit, CliError> {
     let trust = trust(args, &lock, &design)?;
     let given = args.device.as_deref().map(str::parse::<Uri>).transpose()?;
     let medium = args.boot.as_deref().map(|boot| medium(boot, &lock)).transpose()?;
+    let work = Work {
+        dir: &args.dir,
+        job: &args.job,
+        sessions: args.sessions,
+        seed: args.seed,
+        parties: &args.parties,
+    };
     if args.slot.programs.dry_run {
+        check(&work, &design)?;
         let mut steps = Vec::new();
         if given.is_none() {
             steps = slot::plan(args.slot.slot, &lock.agfi)?.split_off(3);
@@ -186,13 +194,6 @@ pub fn run(output: &Output, args: &RunArgs) -> Result<Exit, CliError> {
         )));
         return print::plan(output, &steps);
     }
-    let work = Work {
-        dir: &args.dir,
-        job: &args.job,
-        sessions: args.sessions,
-        seed: args.seed,
-        parties: &args.parties,
-    };
     let uri = match given {
         Some(uri) => uri,
         None => {

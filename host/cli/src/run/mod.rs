@@ -157,6 +157,17 @@ pub fn run(output: &Output, args: &RunArgs) -> Result<Exit, CliError> {
     })
 }
 
+/// Checks the job and its inputs, and opens no card.
+///
+/// # Errors
+/// Those of the project, of the job and of its files.
+pub fn check(work: &Work<'_>, design: &Design) -> Result<(), CliError> {
+    let jobs = Jobs::read(work.dir, design.config()).map_err(failed)?;
+    let job = work.job.job(&jobs, design.config())?;
+    let inputs = data::read(&job, design.config(), work.seed)?;
+    Plan::new(&job, design.config(), &inputs).map(|_| ())
+}
+
 /// Does the work on a card that `open` opens, after all files were checked.
 ///
 /// # Errors

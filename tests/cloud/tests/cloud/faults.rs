@@ -87,6 +87,7 @@ fn a_secret_in_a_checkpoint_and_a_wrong_implementation_are_found() {
         ("vivado-version version:v2031.1", 5, "SHEF-CLD-007", "v2024.1"),
         ("vivado-version garbage", 5, "SHEF-CLD-007", "<html>"),
         ("build leak-log", 1, "SHEF-CLD-024", ".vivado.log, in hexadecimal"),
+        ("build leak-tmp", 1, "SHEF-CLD-024", "image/tmp/vivado.tmp, in hexadecimal"),
         ("build leak-dcp", 1, "SHEF-CLD-024", "post_synth.dcp/netlist.edf"),
     ] {
         let bench = machine(Stage::New);
@@ -99,6 +100,30 @@ fn a_secret_in_a_checkpoint_and_a_wrong_implementation_are_found() {
             bench.ok(&words(&build));
         }
     }
+}
+
+#[test]
+fn a_project_is_searched_before_the_hours_of_a_build() {
+    let bench = machine(Stage::New);
+    let text = fs::read_to_string(bench.at("image/image.toml")).unwrap();
+    let project = bench.at("project").display().to_string();
+    bench.write("image/image.toml", &format!("project = {project:?}\n{text}"));
+    let build = bench.build();
+    let none = || assert!(!bench.calls().iter().any(|call| call.starts_with("build:")));
+    bench.write("project/notes", &format!("key: {}\n", bench.secret()));
+    bench.fails(&words(&build), "SHEF-CLD-024", "project/notes, in hexadecimal");
+    none();
+    let mut zip = shef_fakes::script::zip("model.bin", b"weights");
+    zip[6] = 1;
+    fs::remove_file(bench.at("project/notes")).unwrap();
+    fs::write(bench.at("project/model.zip"), zip).unwrap();
+    bench.fails(&words(&build), "SHEF-CLD-045", "model.zip/model.bin: it is encrypted");
+    none();
+    // Neither of the two is an archive.
+    fs::remove_file(bench.at("project/model.zip")).unwrap();
+    fs::write(bench.at("project/cut.zip"), b"PK\x03\x04").unwrap();
+    fs::write(bench.at("project/tone.raw"), b"\x1f\x8b\x08\x00 samples").unwrap();
+    bench.ok(&words(&build));
 }
 
 #[test]
@@ -281,7 +306,7 @@ fn every_failure_of_aws_on_the_way_to_an_image_has_its_code() {
             ("bucket-location garbage", 3, "SHEF-CLD-010", "<html>"),
             ("bucket-versioning versioned", 5, "SHEF-CLD-028", "versioning is Enabled"),
             ("upload lost", 3, "SHEF-CLD-012", "Could not connect"),
-            ("upload hang", 3, "SHEF-CLD-008", "aws s3 cp"),
+            ("upload hang", 3, "SHEF-CLD-008", "aws s3api put-object"),
             ("upload die", 3, "SHEF-CLD-009", "signal 9"),
             ("upload refused", 5, "SHEF-CLD-014", "s3:PutObject"),
             ("upload cut", 5, "SHEF-CLD-028", "bytes, expected"),
@@ -318,6 +343,42 @@ fn every_failure_of_aws_on_the_way_to_an_image_has_its_code() {
     let bench = machine(Stage::Built);
     bench.faults("describe-afi unavailable");
     bench.fails(&words(&bench.afi()), "SHEF-CLD-030", "unavailable");
+}
+
+#[test]
+fn one_command_works_in_a_folder_and_an_object_that_is_back_is_deleted() {
+    let bench = machine(Stage::Built);
+    bench.faults("upload hang");
+    let mut first = bench.shef(&words(&bench.afi())).spawn().unwrap();
+    let begun = std::time::Instant::now();
+    while !bench.calls().iter().any(|call| call.starts_with("upload")) {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(60), "no upload");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    bench.fails(&words(&bench.afi()), "SHEF-CLD-025", "another command works in");
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&first),
+        rustix::process::Signal::INT,
+    )
+    .unwrap();
+    first.wait().unwrap();
+    bench.faults("");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode;
+    fs::set_permissions(bench.at("image"), mode(0o750)).unwrap();
+    bench.fails(&words(&bench.afi()), "SHEF-CLD-016", "mode 750");
+    fs::set_permissions(bench.at("image"), mode(0o700)).unwrap();
+    bench.ok(&words(&bench.afi()));
+    // As after the upload of a command that was killed.
+    let upload = bench.calls().into_iter().rfind(|call| call.starts_with("upload")).unwrap();
+    let after = |option: &str| {
+        let mut rest = upload.split(' ').skip_while(|word| *word != option);
+        rest.nth(1).unwrap_or_default().to_owned()
+    };
+    let mut world = bench.world();
+    world.objects.insert(format!("{}/{}", after("--bucket"), after("--key")), 1);
+    world.keep(&bench.at(""));
+    bench.ok(&words(&bench.afi()));
+    assert_eq!(bench.world().objects.len(), 0, "the object holds the secret");
 }
 
 #[test]
@@ -433,6 +494,24 @@ fn every_error_of_a_slot_is_mapped_and_one_that_may_pass_is_tried_twice() {
     bench.fails(&words(&load), "SHEF-CLD-220", "pci-device-missing");
     bench.faults("");
     bench.ok(&words(&load));
+}
+
+#[test]
+fn an_image_that_another_user_loads_between_two_tries_stays() {
+    let bench = machine(Stage::Afi);
+    let load = Bench::load();
+    bench.faults("load-slot taken:14 1");
+    let calls = bench.calls().len();
+    assert_eq!(bench.fails(&words(&load), "SHEF-CLD-033", "--replace"), 1);
+    let calls = bench.calls().split_off(calls);
+    assert!(!calls.iter().any(|call| call.starts_with("clear-slot")), "{calls:?}");
+    assert_eq!(bench.world().slot.image.as_deref(), Some("agfi-0ffffffffffffffff"));
+    // Also one that failed.
+    let mut world = bench.world();
+    (world.slot.status, world.slot.error) = (7, 14);
+    world.keep(&bench.at(""));
+    bench.fails(&words(&load), "SHEF-CLD-033", "is load-failed with agfi-0f");
+    bench.ok(&words(&with(&load, &["--replace"])));
 }
 
 #[test]
@@ -586,7 +665,8 @@ fn a_dry_run_changes_nothing_and_shows_every_command() {
     let other = dry(&["cloud", "build", "image", "--place", "Explore"]);
     assert!(other.contains("-f SynthCL") && other.contains("-f ImplCL"), "{other}");
     let afi = dry(&words(&bench.afi()));
-    assert!(afi.contains("is available") && !afi.contains("aws "), "{afi}");
+    assert!(afi.contains("is available") && afi.contains("aws s3api head-object"), "{afi}");
+    assert!(!afi.contains("put-object") && !afi.contains("ec2"), "{afi}");
     let record = fs::read_dir(bench.at("image/out")).unwrap().flatten().map(|entry| entry.path());
     let record = record.into_iter().find(|path| path.to_string_lossy().ends_with("afi.json"));
     let kept = record.as_ref().map(|path| (path.clone(), fs::read(path).unwrap())).unwrap();

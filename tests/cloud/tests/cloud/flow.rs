@@ -69,7 +69,9 @@ fn sources_become_a_loaded_slot_and_the_secret_is_nowhere() {
         "nothing is built twice"
     );
     assert_eq!(built["slack_ns"], 0.031);
-    assert!(!bench.at("image/cl_shef").exists() && !bench.at("image/logs").exists());
+    for gone in ["cl_shef", "logs", "tmp"] {
+        assert!(!bench.at("image").join(gone).exists(), "{gone}");
+    }
     bench.reference_values(&design);
     let locked = bench.ok(&words(&bench.afi()));
     let lock = Lock::read(&bench.at("digits.lock")).unwrap();
@@ -82,10 +84,12 @@ fn sources_become_a_loaded_slot_and_the_secret_is_nowhere() {
     let moved = bench.ok(&words(&moved.collect::<Vec<_>>()));
     assert_eq!(moved["region"], "us-east-1");
     assert_eq!(Lock::read(&bench.at("digits.lock")).unwrap(), lock);
-    // A second time, nothing is uploaded or loaded.
+    // A second time, nothing is uploaded or loaded: S3 is asked for the object.
     let calls = bench.calls().len();
     bench.ok(&words(&bench.afi()));
-    assert_eq!(bench.calls().len(), calls);
+    let more = &bench.calls()[calls..];
+    assert!(matches!(more, [look] if look.starts_with("head-object:")), "{more:?}");
+    let calls = bench.calls().len();
     bench.ok(&words(&Bench::load()));
     assert_eq!(bench.calls()[calls..].iter().filter(|call| !call.contains("describe")).count(), 0);
     let metrics = bench.ok(&["cloud", "metrics"]);
