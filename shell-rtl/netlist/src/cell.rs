@@ -152,6 +152,11 @@ impl Netlist<'_> {
         }
     }
 
+    /// Whether the register of a bit has the attribute ASYNC_REG.
+    pub(crate) fn is_async_reg(&self, bit: Bit) -> bool {
+        self.wire(bit).and_then(|wire| wire.attribute("ASYNC_REG")).is_some_and(is_set)
+    }
+
     /// The register or latch that a bit is an output of, with the bit's place in it.
     pub(crate) fn register(&self, bit: Bit) -> Option<(u32, u32)> {
         match self.driver(bit) {
@@ -163,6 +168,12 @@ impl Netlist<'_> {
             _ => None,
         }
     }
+}
+
+/// Whether Vivado takes the value of an attribute for true.
+pub(crate) fn is_set(value: &str) -> bool {
+    let one = value.split_once('\'').map_or(value, |(_, bits)| bits.trim_start_matches('0'));
+    one == "1" || ["TRUE", "YES"].iter().any(|word| value.eq_ignore_ascii_case(word))
 }
 
 /// Whether a cell passes its pin `I` on to `O`.
