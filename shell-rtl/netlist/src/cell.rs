@@ -210,3 +210,15 @@ pub(crate) fn clock_pins<'c>(cell: &'c Cell<'_>) -> impl Iterator<Item = &'c Pin
     let inputs = cell.pins.iter().filter(|pin| pin.direction == Direction::Input);
     inputs.filter(move |pin| is_clock(pin.name))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::is_set;
+
+    #[test]
+    fn attributes_are_set_by_true_yes_or_one() {
+        assert!(["TRUE", "true", "Yes", "1", "1'1", "4'0001"].into_iter().all(is_set));
+        let not = ["", "0", "no", "NO", "OFF", "off", "FALSE", "1'0", "2'00", "2'10", "1'x", "2"];
+        assert!(!not.into_iter().any(is_set));
+    }
+}

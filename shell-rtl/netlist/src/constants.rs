@@ -80,7 +80,8 @@ impl<'n> Constants<'n> {
             }
             for (i, bit) in netlist.pin(cell, "Q").iter().enumerate() {
                 if constants.values[*bit as usize] == 0 {
-                    constants.values[*bit as usize] = constants.reset(cell, i).unwrap_or(LOW);
+                    constants.values[*bit as usize] =
+                        constants.reset(cell, i).filter(|values| *values != 0).unwrap_or(LOW);
                     changed.extend(&readers[*bit as usize]);
                 }
             }

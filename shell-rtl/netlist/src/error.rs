@@ -90,9 +90,10 @@ shef_proto::coded! {
         "SHEF-NET-113": "a crossing without a constraint",
             "Add set_max_delay -datapath_only from the first register to the second one in cl_timing_user.xdc; a single bit may have \
              set_false_path. set_clock_groups and set_false_path remove the bound that a FIFO needs, and it is at most 3.75 ns.",
-        "SHEF-NET-114": "a constraint that matches nothing, or cannot be read",
+        "SHEF-NET-114": "a constraint that matches nothing, or that the lint does not follow",
             "Vivado only warns. Compare the pattern with the names in the sources: a register has the suffix _reg, -hierarchical \
-             compares names without their hierarchy, and in AWS's design the custom logic is below WRAPPER/CL.",
+             compares names without their hierarchy, and in AWS's design the custom logic is below WRAPPER/CL. An exception is between two \
+             clocks, by -from and -to; other commands, options and properties could change timing unseen.",
         "SHEF-NET-115": "a name that AWS's constraints take for theirs",
             "cl_ddr_timing_aws.xdc removes the timing of every register with ram_reg or rd_do_reg in its name: rename it.",
         "SHEF-NET-116": "the custom logic is too large",

@@ -396,19 +396,38 @@ fn the_hbm_gives_the_shell_its_monitors() {
     twice.fails(&["hbm"], "cl_small.sv:", "2 instances of cl_hbm");
 }
 
-/// The parameters are those that the script of synthesis sets.
+/// Parameters and macros are those that the script of synthesis sets.
 #[test]
-fn parameters_of_the_synthesis_script_hold() {
+fn settings_of_the_synthesis_script_hold() {
     let folder = tempfile::tempdir().unwrap();
     let logic = folder.path().join("cl_small");
     Small::new().write(&logic);
     std::fs::create_dir_all(logic.join("build/scripts")).unwrap();
-    let script =
-        "synth_design -top ${CL} -generic CoreDiv8=64 -generic Hbm=1\nwrite_checkpoint x\n";
-    std::fs::write(logic.join("build/scripts/synth_cl_small.tcl"), script).unwrap();
-    let logic = CustomLogic::in_folder(&logic).unwrap();
-    let params = [("CoreDiv8", "64"), ("Hbm", "1")].map(|(n, v)| (n.to_owned(), v.to_owned()));
-    assert_eq!(logic.sources.params, params);
+    let with = |options: &str| {
+        let script =
+            format!("# generic\nsynth_design -top ${{CL}} \\\n  {options}\nwrite_checkpoint x\n");
+        std::fs::write(logic.join("build/scripts/synth_cl_small.tcl"), script).unwrap();
+        CustomLogic::in_folder(&logic).map(|logic| (logic.sources.params, logic.sources.defines))
+    };
+    let (params, defines) =
+        with("-verilog_define X -generic CoreDiv8=64 -verilog_define Y=2 -generic Hbm=1").unwrap();
+    let pairs = |all: [(&str, &str); 2]| all.map(|(n, v)| (n.to_owned(), v.to_owned()));
+    assert_eq!(params, pairs([("CoreDiv8", "64"), ("Hbm", "1")]));
+    assert_eq!(defines, pairs([("X", "1"), ("Y", "2")]));
+    for options in [
+        "-verilog_define {X Y}",
+        "-verilog_define $more",
+        "-verilog_define",
+        "-verilog_def X",
+        "-generic Hbm",
+        "-generic [list Hbm=1]",
+        "-gen Hbm=1",
+        "; set_property verilog_define X [current_fileset]",
+    ] {
+        let error = with(options).unwrap_err();
+        assert_eq!(error.code(), "SHEF-NET-003", "{options}: {error}");
+        assert!(error.to_string().contains("synth_cl_small.tcl"), "{error}");
+    }
 }
 
 // ---- cells and clocks ----
@@ -650,7 +669,7 @@ fn a_synchroniser_has_two_registers_with_their_attribute() {
     let bare = Small::new().edit(
         "shef_sync.sv",
         "  (* ASYNC_REG = \"TRUE\" *) logic meta_q;",
-        "  logic meta_q;",
+        "  (* ASYNC_REG = \"OFF\" *) logic meta_q;",
     );
     bare.fails(&["crossings"], "shef_sync.sv:", "has no attribute ASYNC_REG");
     let read =
