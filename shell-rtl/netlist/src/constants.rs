@@ -31,7 +31,7 @@ fn or(a: Values, b: Values) -> Values {
 fn xor(a: Values, b: Values) -> Values {
     let same = a & b != 0;
     let other = a & not(b) != 0;
-    u8::from(same) * LOW | u8::from(other) * HIGH
+    (u8::from(same) * LOW) | (u8::from(other) * HIGH)
 }
 
 /// The bits that have one value only once a reset is over.
@@ -214,7 +214,7 @@ impl<'n> Constants<'n> {
         let most = |bits: &[Values]| bound(bits, |values| values & HIGH != 0);
         // a < b is the opposite of a >= b.
         let less = |a: &[Values], b: &[Values]| {
-            u8::from(least(a) < most(b)) * HIGH | u8::from(most(a) >= least(b)) * LOW
+            (u8::from(least(a) < most(b)) * HIGH) | (u8::from(most(a) >= least(b)) * LOW)
         };
         match kind {
             "$lt" => less(&a, &b),

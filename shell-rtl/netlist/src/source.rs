@@ -129,7 +129,7 @@ fn settings(script: &str) -> std::result::Result<Vec<(&'static str, &str, &str)>
         while let Some(word) = words.next() {
             let Some(option) = [GENERIC, DEFINE].into_iter().find(|option| *option == word) else {
                 // Options may be short, and properties set the same.
-                let short = ["-g", "-verilog"].iter().any(|start| word.starts_with(start));
+                let short = ["-ge", "-verilog"].iter().any(|start| word.starts_with(start));
                 if short || word.contains("generic") || word.contains("verilog_define") {
                     return Err(format!("{word}: expected {GENERIC} NAME=VALUE or {DEFINE} NAME"));
                 }
