@@ -595,8 +595,7 @@ impl<'n> Reader<'_, 'n> {
                     return nothing;
                 }
                 let to = to.ok_or_else(|| format!("{name} needs -to"))?;
-                let bounded = kind == ExceptionKind::MaxDelay && value <= LONGEST;
-                self.crosses(from.as_ref(), &to, bounded)?;
+                self.crosses(from.as_ref(), &to)?;
                 // A bus skew is a further bound, and without hold times the set-up time stays.
                 let stays = words.has("-hold") && !words.has("-setup");
                 if name != "set_bus_skew" && !stays {
@@ -616,14 +615,8 @@ impl<'n> Reader<'_, 'n> {
     }
 
     /// All paths between the two sides of an exception are between two clocks. Of a synchroniser of
-    /// resets, the reset has no clock. `bounded`: a bound below each clock's period, which the other
-    /// paths to a register that a crossing ends in may have, too.
-    fn crosses(
-        &self,
-        from: Option<&Found<'n>>,
-        to: &Found<'n>,
-        bounded: bool,
-    ) -> Result<(), String> {
+    /// resets, the reset has no clock.
+    fn crosses(&self, from: Option<&Found<'n>>, to: &Found<'n>) -> Result<(), String> {
         let (netlist, clocks) = (self.objects.netlist, self.clocks);
         let scope = Scope { netlist, clocks };
         let mut first: Domains = if from.is_some() { 0 } else { Domains::MAX };
@@ -659,13 +652,7 @@ impl<'n> Reader<'_, 'n> {
                         let excepted = |start: &Start| {
                             contains(from, |object, pin| scope.starts(*start, object, pin))
                         };
-                        let crossed = || {
-                            let foreign = |(own, bit): &(usize, Bit)| starts(*bit, !(1 << own));
-                            ends.iter().flat_map(foreign).any(|start| excepted(&start))
-                        };
-                        if let Some(start) = starts(bit, 1 << domain).into_iter().find(excepted)
-                            && !(bounded && crossed())
-                        {
+                        if let Some(start) = starts(bit, 1 << domain).into_iter().find(excepted) {
                             let from = match start {
                                 Start::Cell(_, bit) | Start::Port(bit) => netlist.name(bit),
                                 Start::Memory(memory, _) => {
