@@ -238,7 +238,8 @@ pub fn build(
             for folder in [&paths.logs, &paths.temporary, &paths.checkpoints, &paths.reports] {
                 fs::create_dir_all(folder).map_err(CloudError::io("make", folder))?;
             }
-            let steps = Steps { folder, hdk, options, paths: &paths };
+            let scripts = hdk.scripts()?;
+            let steps = Steps { folder, hdk, options, paths: &paths, scripts };
             steps.project(image, watch)?;
             steps.synthesis(&mut record, watch)?;
             steps.implementation(&mut record, watch)?;
@@ -339,6 +340,8 @@ struct Steps<'a> {
     hdk: &'a Hdk,
     options: &'a Options,
     paths: &'a Paths,
+    /// The kit's scripts, as they were at the start.
+    scripts: Vec<(PathBuf, String)>,
 }
 
 impl Steps<'_> {
@@ -358,11 +361,29 @@ impl Steps<'_> {
         call.log = Some(log.clone());
         call.variables.push(("CL_DIR", self.folder.logic().into()));
         call.variables.extend(self.own());
-        match run::any(&call, self.options.limits) {
+        self.same_scripts()?;
+        let ended = run::any(&call, self.options.limits);
+        // A flow of a changed script has no result that counts.
+        self.same_scripts()?;
+        match ended {
             Ok(_) => Ok(log),
             // The log has the reason, as for a script that goes on.
             Err(CloudError::Died { signal: 9, .. }) => Ok(log),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Checks that the kit's scripts are those of the start.
+    fn same_scripts(&self) -> Result<(), CloudError> {
+        let found = self.hdk.scripts()?;
+        match self.scripts.iter().zip(&found).find(|(before, now)| before != now) {
+            None => Ok(()),
+            Some(((script, before), (_, now))) => Err(CloudError::NoEncryption {
+                what: format!(
+                    "{} was changed during the build, from SHA-256 {before} to {now}",
+                    script.display()
+                ),
+            }),
         }
     }
 

@@ -201,6 +201,8 @@ fn build_host(
     let encrypts =
         hdk.encrypts(scope.encrypt_script).map(|()| "encrypt.tcl is AWS's own".to_owned());
     all.push(Finding::of("encryption", encrypts));
+    let scripts = hdk.scripts().map(|all| format!("{}, which others cannot change", all.len()));
+    all.push(Finding::of("scripts", scripts));
     let set = hdk.environment(environment).map(|()| "hdk_setup.sh was sourced".to_owned());
     all.push(Finding::of("environment", set));
     let vivado = tools::VIVADO_VERSION.call(&[]).and_then(|call| {

@@ -168,6 +168,31 @@ fn what_a_build_reads_is_what_new_wrote() {
 }
 
 #[test]
+fn the_scripts_of_a_build_are_those_of_its_start_and_others_cannot_change_them() {
+    let bench = machine(Stage::New);
+    let build = bench.build();
+    let scripts = bench.at("hdk/hdk/common/shell_stable/build/scripts");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode;
+    for (path, open, closed) in [
+        (scripts.clone(), 0o775, 0o755),
+        (scripts.join("build_all.tcl"), 0o646, 0o644),
+        (scripts.join("aws_build_dcp_from_cl.py"), 0o664, 0o644),
+    ] {
+        fs::set_permissions(&path, mode(open)).unwrap();
+        bench.fails(&words(&build), "SHEF-CLD-046", &format!("has mode {open:o}"));
+        fs::set_permissions(&path, mode(closed)).unwrap();
+    }
+    assert!(!bench.calls().iter().any(|call| call.starts_with("build:")));
+    for flow in [1, 2] {
+        let bench = machine(Stage::New);
+        bench.faults(&format!("#{flow} swap"));
+        bench.fails(&words(&bench.build()), "SHEF-CLD-018", "build_all.tcl was changed");
+        let calls = bench.calls().iter().filter(|call| call.starts_with("build:")).count();
+        assert_eq!(calls, flow, "nothing goes on");
+    }
+}
+
+#[test]
 fn an_hdk_that_is_not_ours_is_refused_with_the_place() {
     let bench = Bench::new();
     let kit = bench.at("hdk").display().to_string();
@@ -619,6 +644,11 @@ fn doctor_names_each_fault_with_its_next_step() {
         assert_eq!(look(), [expected], "{fault}");
     }
     bench.faults("");
+    let script = bench.at("hdk/hdk/common/shell_stable/build/scripts/build_all.tcl");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode;
+    fs::set_permissions(&script, mode(0o666)).unwrap();
+    assert_eq!(look(), ["scripts SHEF-CLD-046"]);
+    fs::set_permissions(&script, mode(0o644)).unwrap();
     bench.write("proc/meminfo", "MemTotal: 16000000 kB\n");
     assert_eq!(look(), ["memory SHEF-CLD-051"]);
     bench.write("proc/meminfo", "MemTotal: 65000000 kB\n");
