@@ -127,6 +127,9 @@ pub fn plan(
     if let Some(project) = &image.project {
         steps.push(change(format!("search every file below {project} for the secret")));
     }
+    if done < results.len() {
+        steps.push(Ok(tools::VIVADO_VERSION.call(&[])?.into()));
+    }
     if done > 0 {
         let names = ["synthesis", "place and route", "pr_verify", "the tarball"];
         steps.push(change(format!("continue after {}, of {}", names[done - 1], record.tag)));
@@ -238,12 +241,14 @@ pub fn build(
             for folder in [&paths.logs, &paths.temporary, &paths.checkpoints, &paths.reports] {
                 fs::create_dir_all(folder).map_err(CloudError::io("make", folder))?;
             }
-            let steps = Steps { folder, hdk, options, paths: &paths };
+            let scripts = hdk.scripts()?;
+            let steps = Steps { folder, hdk, options, paths: &paths, scripts };
             steps.project(image, watch)?;
+            let version = steps.vivado()?;
             steps.synthesis(&mut record, watch)?;
             steps.implementation(&mut record, watch)?;
             steps.comparison(&mut record, watch)?;
-            steps.tarball(&mut record, image, &tarball, watch)?;
+            steps.tarball(&mut record, image, &version, &tarball, watch)?;
             steps.search(&mut record, image, watch)?;
         }
         clean(folder, &paths, watch)?;
@@ -339,6 +344,8 @@ struct Steps<'a> {
     hdk: &'a Hdk,
     options: &'a Options,
     paths: &'a Paths,
+    /// The kit's scripts, as they were at the start.
+    scripts: Vec<(PathBuf, String)>,
 }
 
 impl Steps<'_> {
@@ -358,11 +365,29 @@ impl Steps<'_> {
         call.log = Some(log.clone());
         call.variables.push(("CL_DIR", self.folder.logic().into()));
         call.variables.extend(self.own());
-        match run::any(&call, self.options.limits) {
+        self.same_scripts()?;
+        let ended = run::any(&call, self.options.limits);
+        // A flow of a changed script has no result that counts.
+        self.same_scripts()?;
+        match ended {
             Ok(_) => Ok(log),
             // The log has the reason, as for a script that goes on.
             Err(CloudError::Died { signal: 9, .. }) => Ok(log),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Checks that the kit's scripts are those of the start.
+    fn same_scripts(&self) -> Result<(), CloudError> {
+        let found = self.hdk.scripts()?;
+        match self.scripts.iter().zip(&found).find(|(before, now)| before != now) {
+            None => Ok(()),
+            Some(((script, before), (_, now))) => Err(CloudError::NoEncryption {
+                what: format!(
+                    "{} was changed during the build, from SHA-256 {before} to {now}",
+                    script.display()
+                ),
+            }),
         }
     }
 
@@ -546,6 +571,7 @@ impl Steps<'_> {
         &self,
         record: &mut Record,
         image: &Image,
+        version: &str,
         to: &Path,
         watch: Watch<'_>,
     ) -> Result<(), CloudError> {
@@ -553,11 +579,6 @@ impl Steps<'_> {
             return Ok(());
         }
         watch("tarball");
-        let mut call = tools::VIVADO_VERSION.call(&[])?.within(&self.paths.logs);
-        call.variables.extend(self.own());
-        let said = run::run(&call, self.options.limits)?;
-        self.hdk.supports(&said.text)?;
-        let version = said.text.split_whitespace().nth(1).unwrap_or_default();
         let manifest = Manifest {
             shell_version: image.shell_version.clone(),
             hdk_version: image.hdk_release.clone(),
@@ -569,6 +590,15 @@ impl Steps<'_> {
         record.tarball = Some(digest(to)?);
         record.searched = None;
         record.write(self.folder.path())
+    }
+
+    /// The version of Vivado, which the kit must support: known before the hours of a build.
+    fn vivado(&self) -> Result<String, CloudError> {
+        let mut call = tools::VIVADO_VERSION.call(&[])?.within(&self.paths.logs);
+        call.variables.extend(self.own());
+        let said = run::run(&call, self.options.limits)?;
+        self.hdk.supports(&said.text)?;
+        Ok(said.text.split_whitespace().nth(1).unwrap_or_default().to_owned())
     }
 
     /// Searches the project alone: what is wrong there is known before the hours of a build.

@@ -198,9 +198,13 @@ fn build_host(
     all.push(Finding::of("links", hdk.links().map(|()| "git kept them".to_owned())));
     let shell = hdk.shell_digest().map(|digest| format!("SHA-256 {digest}"));
     all.push(Finding::of("shell", shell));
-    let encrypts =
-        hdk.encrypts(scope.encrypt_script).map(|()| "encrypt.tcl is AWS's own".to_owned());
+    let encrypts = hdk.encrypts(scope.encrypt_script).map(|()| match scope.encrypt_script {
+        None => "encrypt.tcl is AWS's own".to_owned(),
+        Some(_) => "encrypt.tcl is AWS's own or that of --encrypt-script".to_owned(),
+    });
     all.push(Finding::of("encryption", encrypts));
+    let scripts = hdk.scripts().map(|all| format!("{}, which others cannot change", all.len()));
+    all.push(Finding::of("scripts", scripts));
     let set = hdk.environment(environment).map(|()| "hdk_setup.sh was sourced".to_owned());
     all.push(Finding::of("environment", set));
     let vivado = tools::VIVADO_VERSION.call(&[]).and_then(|call| {

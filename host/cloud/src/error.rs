@@ -63,6 +63,17 @@ shef_proto::coded! {
             archives: usize,
         } = "SHEF-CLD-045": "an archive cannot be searched for the secret of the image",
             "it may hold the secret, so it is not clean. In the project: unpack it, or move it away. In the folder of the image: find out which program wrote it. Then run the same command again",
+        /// Others can change a script of the kit.
+        #[error("{} has mode {mode:o} and belongs to user {user}, expected no right to write for group and others, and your own or root's", path.display())]
+        Writable {
+            /// The script, or its folder.
+            path: PathBuf,
+            /// Its mode.
+            mode: u32,
+            /// Its owner.
+            user: u32,
+        } = "SHEF-CLD-046": "others can change a script of the HDK",
+            "the scripts read the secret of the image: `chmod -R go-w` the folder build/scripts of the shell, and look with `git status` that none was changed",
         /// Its ports are not those that the custom logic was written for.
         #[error("{}: {difference}; expected the {expected} ports of HDK 2.3.2 to 2.3.4", file.display())]
         Ports {

@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
@@ -297,6 +298,32 @@ impl Hdk {
             file.display()
         );
         Err(CloudError::NoEncryption { what })
+    }
+
+    /// The scripts that a custom logic links, each with its SHA-256. Only this user and root can
+    /// change them.
+    ///
+    /// # Errors
+    /// SHEF-CLD-046, SHEF-CLD-055.
+    pub fn scripts(&self) -> Result<Vec<(PathBuf, String)>, CloudError> {
+        let user = rustix::process::geteuid().as_raw();
+        let own = |path: &Path| {
+            let found = fs::metadata(path).map_err(CloudError::io("find", path))?;
+            let (mode, owner) = (found.mode() & 0o7777, found.uid());
+            if mode & 0o022 == 0 && [user, 0].contains(&owner) {
+                return Ok(());
+            }
+            Err(CloudError::Writable { path: path.to_owned(), mode, user: owner })
+        };
+        let folder = self.shell().join("build/scripts");
+        own(&folder)?;
+        let one = |name| {
+            let script = folder.join(name);
+            own(&script)?;
+            let found = digest(&script)?;
+            Ok((script, found))
+        };
+        LINKS.into_iter().map(one).collect()
     }
 
     /// Checks that `hdk_setup.sh` of this kit has set the variables of its scripts. `value` reads a

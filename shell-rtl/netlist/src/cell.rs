@@ -152,6 +152,11 @@ impl Netlist<'_> {
         }
     }
 
+    /// Whether the register of a bit has the attribute ASYNC_REG.
+    pub(crate) fn is_async_reg(&self, bit: Bit) -> bool {
+        self.wire(bit).and_then(|wire| wire.attribute("ASYNC_REG")).is_some_and(is_set)
+    }
+
     /// The register or latch that a bit is an output of, with the bit's place in it.
     pub(crate) fn register(&self, bit: Bit) -> Option<(u32, u32)> {
         match self.driver(bit) {
@@ -163,6 +168,12 @@ impl Netlist<'_> {
             _ => None,
         }
     }
+}
+
+/// Whether Vivado takes the value of an attribute for true.
+pub(crate) fn is_set(value: &str) -> bool {
+    let one = value.split_once('\'').map_or(value, |(_, bits)| bits.trim_start_matches('0'));
+    one == "1" || ["TRUE", "YES"].iter().any(|word| value.eq_ignore_ascii_case(word))
 }
 
 /// Whether a cell passes its pin `I` on to `O`.
@@ -198,4 +209,16 @@ pub(crate) fn clock_pins<'c>(cell: &'c Cell<'_>) -> impl Iterator<Item = &'c Pin
     };
     let inputs = cell.pins.iter().filter(|pin| pin.direction == Direction::Input);
     inputs.filter(move |pin| is_clock(pin.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_set;
+
+    #[test]
+    fn attributes_are_set_by_true_yes_or_one() {
+        assert!(["TRUE", "true", "Yes", "1", "1'1", "4'0001"].into_iter().all(is_set));
+        let not = ["", "0", "no", "NO", "OFF", "off", "FALSE", "1'0", "2'00", "2'10", "1'x", "2"];
+        assert!(!not.into_iter().any(is_set));
+    }
 }

@@ -1,8 +1,8 @@
 //! The checks that look at the netlist alone.
 
 use crate::cell::{Kind, buffer, clock_source};
-use crate::clocks::ASYNCHRONOUS;
-use crate::rtlil::{Bit, Direction, Driver, FIRST, Netlist, ONE, UNKNOWN, Wire, ZERO};
+use crate::clocks::{ASYNCHRONOUS, Clocks};
+use crate::rtlil::{Bit, Cell, Direction, Driver, FIRST, Netlist, ONE, UNKNOWN, Wire, ZERO};
 use crate::{Check, Design, Finding, check, xdc};
 
 /// Kinds of cells that AWS refuses, and the beginnings of their names.
@@ -21,11 +21,10 @@ const FORBIDDEN: [&str; 11] = [
 ];
 /// Modules of AWS's kit whose clocks the instance controls.
 const HOST_CLOCKS: [&str; 3] = ["aws_clk_gen", "AWS_CLK_GEN", "aws_clk_regs"];
-/// Pins of a clock cell that change its outputs.
-const DYNAMIC: [&str; 10] =
-    ["DCLK", "DEN", "DWE", "DADDR", "DI", "PSCLK", "PSEN", "PSINCDEC", "CDDCREQ", "CLKINSEL"];
-/// Pins of a clock buffer that stop or change its output.
-const GATES: [&str; 5] = ["CE", "CLR", "DIV", "CEMASK", "CLRMASK"];
+/// Pins of a clock cell that are clocks.
+const CLOCKS: [&str; 4] = ["CLKIN", "CLKIN1", "CLKIN2", "CLKFBIN"];
+/// Pins that stop a clock cell.
+const STOPS: [&str; 2] = ["RST", "PWRDWN"];
 /// Names that AWS's own constraints match.
 const TAKEN: [&str; 2] = ["*ram_reg*", "*rd_do_reg*"];
 
@@ -159,46 +158,61 @@ pub(crate) fn undriven(design: &Design<'_>) -> Check {
     check("undriven", "SHEF-NET-104", format!("{} cells", netlist.cells.len()), findings)
 }
 
-/// Handshakes that the shell waits for are no constants.
+/// Handshakes that the shell waits for are no constants, and no request is always there.
 pub(crate) fn answers(design: &Design<'_>) -> Check {
-    let netlist = design.netlist;
+    let (netlist, constants) = (design.netlist, design.constants);
     let (mut findings, mut count) = (Vec::new(), 0);
     let constant = |wire: &Wire<'_>| {
-        let mut bits = wire.bits().map(|bit| netlist.origin(bit));
-        let first = bits.next()?;
-        (first < FIRST && bits.all(|bit| bit < FIRST)).then_some(first)
+        let mut bits = wire.bits().map(|bit| constants.value(bit));
+        let first = bits.next()??;
+        bits.all(|bit| bit.is_some()).then_some(first)
     };
     for wire in ports(design, Direction::Output) {
         let Some(row) = design.table.iter().find(|port| port.name == name(wire)) else { continue };
         let answers = row.if_unused.contains("an endpoint that answers");
-        let valid = name(wire).ends_with("valid");
-        let never = match (constant(wire), answers) {
-            (Some(ZERO), true) => name(wire).ends_with("ready") || valid,
-            (Some(_), true) => valid,
-            (Some(_), false) => row.if_unused.contains("never constant"),
-            _ => false,
+        let ends = |suffix: &str| name(wire).ends_with(suffix);
+        let never = match constant(wire) {
+            Some(false) if answers => ends("ready") || ends("valid") || ends("last"),
+            Some(true) if answers => ends("valid") || ends("last"),
+            Some(_) => row.if_unused.contains("never constant"),
+            None => false,
         };
-        if answers || row.if_unused.contains("never constant") {
-            count += 1;
-        }
+        let asks = ends("valid") || ends("req");
+        count += usize::from(answers || asks || row.if_unused.contains("never constant"));
         if never {
             let what = format!("{} is constant: expected {}", name(wire), row.if_unused);
             findings.push(design.finding(wire.src, what));
+        } else if asks && wire.bits().any(|bit| constants.value(bit) == Some(true)) {
+            let what = format!("{} is constant 1: expected a request that ends", name(wire));
+            findings.push(design.finding(wire.src, what));
         }
     }
-    // The port that asks takes the answer.
-    for (asks, takes) in
-        [("cl_sh_pcim_awvalid", "cl_sh_pcim_bready"), ("cl_sh_pcim_arvalid", "cl_sh_pcim_rready")]
-    {
+    // The port that asks takes the answer, and sends what it announced.
+    for (asks, takes) in [
+        ("cl_sh_pcim_awvalid", "cl_sh_pcim_wvalid"),
+        ("cl_sh_pcim_wvalid", "cl_sh_pcim_wlast"),
+        ("cl_sh_pcim_awvalid", "cl_sh_pcim_bready"),
+        ("cl_sh_pcim_arvalid", "cl_sh_pcim_rready"),
+    ] {
         if let (Some(asking), Some(taking)) = (netlist.port(asks), netlist.port(takes)) {
             count += 1;
-            if constant(asking).is_none() && constant(taking) == Some(ZERO) {
+            if constant(asking).is_none() && constant(taking) == Some(false) {
                 let what = format!("{takes} is constant 0, but {asks} is not");
                 findings.push(design.finding(taking.src, what));
             }
         }
     }
     check("answers", "SHEF-NET-105", format!("{count} handshakes"), findings)
+}
+
+/// Whether a reset of a cell, low while active, never ends: it is constant 0 or open.
+fn never_ends(design: &Design<'_>, cell: &Cell<'_>, pin: &str) -> bool {
+    let netlist = design.netlist;
+    let open = |bit: Bit| bit >= FIRST && netlist.driver(bit) == Driver::Nothing;
+    match netlist.pin(cell, pin) {
+        [bit] => open(netlist.origin(*bit)) || design.constants.value(*bit) == Some(false),
+        _ => true,
+    }
 }
 
 /// The memory's pins and its statistics bus are those of the one `sh_ddr`.
@@ -231,6 +245,11 @@ pub(crate) fn memory(design: &Design<'_>) -> Check {
         for pin in ["stat_clk", "clk"] {
             if !netlist.pin(ddr, pin).iter().any(|bit| netlist.origin(*bit) >= FIRST) {
                 findings.push(design.finding(ddr.src, format!("{pin} of sh_ddr has no clock")));
+            }
+        }
+        for pin in ["rst_n", "stat_rst_n"] {
+            if never_ends(design, ddr, pin) {
+                findings.push(design.finding(ddr.src, format!("{pin} of sh_ddr is always 0")));
             }
         }
     }
@@ -283,6 +302,22 @@ pub(crate) fn hbm(design: &Design<'_>) -> Check {
             }
         }
     }
+    if let [hbm] = instances.as_slice() {
+        let asks = |port: &str| {
+            ["AWVALID", "ARVALID"].iter().any(|pin| {
+                let bits = netlist.pin(hbm, &format!("{port}_{pin}")).iter();
+                bits.clone().any(|bit| design.constants.value(*bit) != Some(false))
+            })
+        };
+        let axi = (0..32).map(|n| format!("AXI_{n:02}"));
+        let axi = axi.filter(|port| asks(port)).map(|port| format!("{port}_ARESET_N"));
+        for pin in axi.chain((0..2).map(|stack| format!("APB_{stack}_PRESET_N"))) {
+            count += 1;
+            if never_ends(design, hbm, &pin) {
+                findings.push(design.finding(hbm.src, format!("{pin} of cl_hbm is always 0")));
+            }
+        }
+    }
     check("hbm", "SHEF-NET-118", format!("{count} connections"), findings)
 }
 
@@ -300,7 +335,28 @@ pub(crate) fn cells(design: &Design<'_>) -> Check {
     check("cells", "SHEF-NET-107", format!("{count} instances without content"), findings)
 }
 
-/// Clocks come from ports and from clock cells that nothing can change.
+/// Whether a register of the main clock or a reset of the shell drives a bit, or its inverse.
+fn resets(design: &Design<'_>, bit: Bit) -> bool {
+    let netlist = design.netlist;
+    let bit = match netlist.driver(bit) {
+        Driver::Cell(c, ..) => {
+            let cell = &netlist.cells[c as usize];
+            match (cell.kind, netlist.pin(cell, "A")) {
+                ("$not" | "$logic_not", [input]) => netlist.origin(*input),
+                _ => bit,
+            }
+        }
+        _ => bit,
+    };
+    if let Some((register, _)) = netlist.register(bit) {
+        let main = netlist.port("clk_main_a0").and_then(|wire| design.clocks.known(wire.first));
+        return main.is_some() && design.clocks.of_cell(register) == main;
+    }
+    let port = netlist.wire(bit).filter(|wire| wire.port.is_some()).map_or("", name);
+    design.table.iter().any(|row| row.name == port && row.interface == "reset")
+}
+
+/// Clocks come from the shell and from clock cells that nothing can change.
 pub(crate) fn clocks(design: &Design<'_>) -> Check {
     let netlist = design.netlist;
     let mut findings = Vec::new();
@@ -309,26 +365,39 @@ pub(crate) fn clocks(design: &Design<'_>) -> Check {
             let what = format!("{} is a {}, whose clocks the instance sets", cell.name, cell.kind);
             findings.push(design.finding(cell.src, what));
         }
-        let pins = match () {
-            () if clock_source(cell.kind) => &DYNAMIC[..],
-            () if buffer(cell.kind) => &GATES,
-            () => continue,
-        };
-        for pin in pins {
-            let bits = netlist.pin(cell, pin);
-            if let Some(bit) = bits.iter().find(|bit| netlist.origin(**bit) >= FIRST) {
-                let what = format!(
-                    "{pin} of {} is {}: expected a constant",
-                    cell.name,
-                    netlist.name(*bit)
-                );
+        let source = clock_source(cell.kind);
+        if !source && !buffer(cell.kind) {
+            continue;
+        }
+        for pin in cell.pins.iter().filter(|pin| pin.direction == Direction::Input) {
+            let expected = match pin.name {
+                "I" if !source => continue,
+                clock if source && CLOCKS.contains(&clock) => {
+                    "a clock of the shell or of a clock cell"
+                }
+                stop if source && STOPS.contains(&stop) => {
+                    "a register of clk_main_a0 or a reset of the shell"
+                }
+                _ => "a constant",
+            };
+            let fits = |bit: Bit| match expected {
+                _ if bit < FIRST => true,
+                "a constant" => false,
+                _ if STOPS.contains(&pin.name) => resets(design, bit),
+                _ => design.clocks.is_clean(netlist, Clocks::root(netlist, bit)),
+            };
+            let mut bits = netlist.bits(pin).iter().map(|bit| netlist.origin(*bit));
+            if let Some(bit) = bits.find(|bit| !fits(*bit)) {
+                let (pin, found) = (pin.name, netlist.name(bit));
+                let what = format!("{pin} of {} is {found}: expected {expected}", cell.name);
                 findings.push(design.finding(cell.src, what));
             }
         }
     }
     for domain in design.clocks.domains.iter().skip(1) {
         if !domain.clean {
-            let what = format!("the clock {} is made by logic", domain.name);
+            let what =
+                format!("the clock {} is no clock of the shell or of a clock cell", domain.name);
             findings.push(design.finding(netlist.place(domain.root), what));
         }
     }

@@ -19,7 +19,7 @@ pub(crate) struct Domain {
     /// The port, output of a cell or net.
     pub root: Bit,
     pub name: String,
-    /// Whether a port or a clock cell drives it, not logic.
+    /// Whether a clock of the shell or a clock cell drives it, not logic.
     pub clean: bool,
 }
 
@@ -35,6 +35,8 @@ pub(crate) struct Clocks {
     written: Vec<Domains>,
     /// Of each port of the top module: its domain.
     ports: Vec<(Bit, u32, usize)>,
+    /// The clocks of the shell.
+    shell: Vec<Bit>,
 }
 
 /// The pin of a cell without content that is the clock of one of its pins; `None`: the pin has no
@@ -79,7 +81,11 @@ impl Clocks {
             behind: vec![0; netlist.len()],
             written: vec![0; netlist.memories.len()],
             ports: Vec::new(),
+            shell: Vec::new(),
         };
+        let of_shell = table.iter().filter(|port| port.interface == "clock");
+        let of_shell = of_shell.filter_map(|port| netlist.port(&port.name));
+        clocks.shell.extend(of_shell.map(|wire| wire.first));
         for (c, cell) in netlist.cells.iter().enumerate() {
             if let [clock] = netlist.pin(cell, "CLK")
                 && cell.kind.starts_with('$')
@@ -140,20 +146,31 @@ impl Clocks {
             return known;
         }
         if self.domains.len() <= LAST {
-            let (name, clean) = match netlist.driver(root) {
+            let name = match netlist.driver(root) {
                 Driver::Cell(cell, pin, _)
                     if Kind::of(&netlist.cells[cell as usize]) == Kind::Box =>
                 {
                     let cell = &netlist.cells[cell as usize];
-                    let pin = cell.pins[usize::from(pin)].name;
-                    (format!("{}.{pin}", cell.name), clock_source(cell.kind) && pin != "LOCKED")
+                    format!("{}.{}", cell.name, cell.pins[usize::from(pin)].name)
                 }
-                Driver::Port => (netlist.name(root), true),
-                _ => (netlist.name(root), false),
+                _ => netlist.name(root),
             };
+            let clean = self.is_clean(netlist, root);
             self.domains.push(Domain { root, name, clean });
         }
         self.domains.len() - 1
+    }
+
+    /// Whether a root is a clock of the shell or an output of a clock cell.
+    pub(crate) fn is_clean(&self, netlist: &Netlist<'_>, root: Bit) -> bool {
+        match netlist.driver(root) {
+            Driver::Port => self.shell.contains(&root),
+            Driver::Cell(cell, pin, _) => {
+                let cell = &netlist.cells[cell as usize];
+                clock_source(cell.kind) && cell.pins[usize::from(pin)].name.starts_with("CLK")
+            }
+            _ => false,
+        }
     }
 
     /// The domain with this root.

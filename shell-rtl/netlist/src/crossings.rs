@@ -199,6 +199,39 @@ pub(crate) fn find(netlist: &Netlist<'_>, clocks: &Clocks) -> Vec<Crossing> {
     finder.merged(paths)
 }
 
+/// The registers, ports and memories of these domains behind a bit.
+pub(crate) fn starts(
+    netlist: &Netlist<'_>,
+    clocks: &Clocks,
+    bit: Bit,
+    domains: Domains,
+) -> Vec<Start> {
+    let (mut found, mut seen, mut stack) = (Vec::new(), HashSet::new(), vec![bit]);
+    while let Some(bit) = stack.pop() {
+        if clocks.behind(bit) & domains == 0 || !seen.insert(bit) {
+            continue;
+        }
+        if clocks.leaf(netlist, bit).is_some() {
+            found.push(match netlist.driver(bit) {
+                Driver::Cell(cell, ..) => Start::Cell(cell, bit),
+                _ => Start::Port(bit),
+            });
+            continue;
+        }
+        if clocks.memory_behind(netlist, bit) & domains != 0
+            && let Driver::Cell(cell, ..) = netlist.driver(bit)
+        {
+            let vendors = Start::Cell(cell, bit);
+            let memory = read_memory(netlist, bit);
+            found.push(memory.map_or(vendors, |memory| Start::Memory(memory, cell)));
+        }
+        netlist.sources(bit, &mut |from| stack.push(from));
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
 impl Finder<'_, '_> {
     fn name_of_domains(&self, domains: Domains) -> String {
         let found = self.clocks.domains.iter().enumerate().filter(|(i, _)| domains >> i & 1 == 1);
@@ -212,7 +245,7 @@ impl Finder<'_, '_> {
         let mut check = |end: End, pin: &'static str, bit: Bit, domain: usize| {
             let foreign = self.clocks.behind(bit) & !(1 << domain);
             if foreign != 0 {
-                let from = self.starts(bit, foreign);
+                let from = starts(self.netlist, self.clocks, bit, foreign);
                 let (form, problem) = (Form::Unknown, String::new());
                 found.push(Path { end, pin, bit, domain, from, form, problem });
             }
@@ -301,34 +334,6 @@ impl Finder<'_, '_> {
         found
     }
 
-    /// The registers, ports and memories of foreign domains behind a bit.
-    fn starts(&self, bit: Bit, foreign: Domains) -> Vec<Start> {
-        let (mut found, mut seen, mut stack) = (Vec::new(), HashSet::new(), vec![bit]);
-        while let Some(bit) = stack.pop() {
-            if self.clocks.behind(bit) & foreign == 0 || !seen.insert(bit) {
-                continue;
-            }
-            if self.clocks.leaf(self.netlist, bit).is_some() {
-                found.push(match self.netlist.driver(bit) {
-                    Driver::Cell(cell, ..) => Start::Cell(cell, bit),
-                    _ => Start::Port(bit),
-                });
-                continue;
-            }
-            if self.clocks.memory_behind(self.netlist, bit) & foreign != 0
-                && let Driver::Cell(cell, ..) = self.netlist.driver(bit)
-            {
-                let vendors = Start::Cell(cell, bit);
-                let memory = read_memory(self.netlist, bit);
-                found.push(memory.map_or(vendors, |memory| Start::Memory(memory, cell)));
-            }
-            self.netlist.sources(bit, &mut |from| stack.push(from));
-        }
-        found.sort();
-        found.dedup();
-        found
-    }
-
     /// Finds the readers of the registers that paths end in.
     fn read_by(&mut self, paths: &[Path]) {
         let mut wanted = vec![false; self.netlist.len()];
@@ -377,13 +382,6 @@ impl Finder<'_, '_> {
         self.netlist.wire(bit)?.attribute(name)
     }
 
-    /// Whether the register of a bit has the attribute ASYNC_REG.
-    fn is_async_reg(&self, bit: Bit) -> bool {
-        self.attribute(bit, "ASYNC_REG").is_some_and(|value| {
-            !["0", "FALSE", "false", "1'0"].contains(&value) && !value.ends_with("'0")
-        })
-    }
-
     /// The form of a path alone.
     fn single(&self, path: &Path) -> Result<Form, String> {
         let memories = path.from.iter().filter(|from| matches!(from, Start::Memory(..))).count();
@@ -418,7 +416,7 @@ impl Finder<'_, '_> {
             return Err("the first register has an enable or a synchronous reset".to_owned());
         }
         let first = self.output(cell, i);
-        if !self.is_async_reg(first) {
+        if !self.netlist.is_async_reg(first) {
             return Err(format!("{} has no attribute ASYNC_REG", self.netlist.name(first)));
         }
         let readers = self.readers.get(&first).map_or(&[][..], Vec::as_slice);
@@ -433,7 +431,7 @@ impl Finder<'_, '_> {
             return Err("the second register has another clock".to_owned());
         }
         let second = self.output(*second, *k);
-        if !self.is_async_reg(second) {
+        if !self.netlist.is_async_reg(second) {
             return Err(format!("{} has no attribute ASYNC_REG", self.netlist.name(second)));
         }
         Ok(Form::Synchroniser)
@@ -465,7 +463,7 @@ impl Finder<'_, '_> {
         for (i, bit) in (0_u32..).zip(self.netlist.pin(cell, "D")) {
             let q = self.output(c, i);
             let from = self.netlist.origin(*bit);
-            if !self.is_async_reg(q) {
+            if !self.netlist.is_async_reg(q) {
                 return Err(none());
             }
             if from < FIRST {

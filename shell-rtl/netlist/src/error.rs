@@ -66,15 +66,17 @@ shef_proto::coded! {
             "Drive the net, or remove its reader: Vivado makes it a constant 0.",
         "SHEF-NET-105": "a handshake that never answers",
             "The shell waits for an answer, marks the interface as dead after 8 microseconds, and the image must be loaded again: \
-             answer each access of OCL, SDA and PCIS, also in an unused interface, and follow sh_cl_flr_assert with cl_sh_flr_done.",
+             answer each access of OCL, SDA and PCIS, also in an unused interface, and follow sh_cl_flr_assert with cl_sh_flr_done. A request \
+             of PCIM or an interrupt ends.",
         "SHEF-NET-106": "memory is not connected through sh_ddr",
             "The shell trains and watches the memory through sh_ddr: instantiate it once, with DDR_PRESENT 0 if it is unused, and \
-             connect its pins and its statistics bus to the ports of the top module.",
+             connect its pins and its statistics bus to the ports of the top module, and its clocks and resets.",
         "SHEF-NET-107": "AWS refuses images with this cell",
             "create-fpga-image ends with UNSUPPORTED_DESIGN_LOGIC: remove the instance, also from vendors' IP and generate blocks.",
         "SHEF-NET-108": "a clock that the instance can change, or that logic makes",
-            "Make clocks by an MMCM or PLL with its dynamic ports (DCLK, DEN, DWE, DADDR, DI, PSCLK, PSEN) at constants, by buffers with \
-             CE and CLR at constants, and without AWS_CLK_GEN: the host of the instance could otherwise clock the Security Kernel.",
+            "Make clocks from clk_main_a0 or clk_hbm_ref by an MMCM or PLL with its dynamic ports (DCLK, DEN, DWE, DADDR, DI, PSCLK, PSEN) at \
+             constants and RST and PWRDWN from a register of clk_main_a0, by buffers with CE and CLR at constants, and without AWS_CLK_GEN: \
+             the host of the instance could otherwise clock the Security Kernel.",
         "SHEF-NET-109": "a loop of logic",
             "AWS refuses images with a combinational loop (LUTLP-1): put a register into it.",
         "SHEF-NET-110": "a latch",
@@ -88,9 +90,10 @@ shef_proto::coded! {
         "SHEF-NET-113": "a crossing without a constraint",
             "Add set_max_delay -datapath_only from the first register to the second one in cl_timing_user.xdc; a single bit may have \
              set_false_path. set_clock_groups and set_false_path remove the bound that a FIFO needs, and it is at most 3.75 ns.",
-        "SHEF-NET-114": "a constraint that matches nothing, or cannot be read",
+        "SHEF-NET-114": "a constraint that matches nothing, or that the lint does not follow",
             "Vivado only warns. Compare the pattern with the names in the sources: a register has the suffix _reg, -hierarchical \
-             compares names without their hierarchy, and in AWS's design the custom logic is below WRAPPER/CL.",
+             compares names without their hierarchy, and in AWS's design the custom logic is below WRAPPER/CL. An exception is between two \
+             clocks, by -from and -to; other commands, options and properties could change timing unseen.",
         "SHEF-NET-115": "a name that AWS's constraints take for theirs",
             "cl_ddr_timing_aws.xdc removes the timing of every register with ram_reg or rd_do_reg in its name: rename it.",
         "SHEF-NET-116": "the custom logic is too large",
@@ -100,7 +103,8 @@ shef_proto::coded! {
              nothing outside of the design. The top module has the folder's name.",
         "SHEF-NET-118": "the HBM IP is not connected as the shell needs it",
             "AWS refuses an image with cl_hbm whose monitor the shell does not see: connect the APB_n_*_MON pins of each stack to the ports \
-             hbm_apb_*_n, MON_APB_n_PRESET_N to hbm_apb_preset_n_n, HBM_REF_CLK_n and APB_n_PCLK to clk_hbm_ref, and give each AXI port a clock.",
+             hbm_apb_*_n, MON_APB_n_PRESET_N to hbm_apb_preset_n_n, HBM_REF_CLK_n and APB_n_PCLK to clk_hbm_ref, and give each AXI port a clock, \
+             each used one and APB_n_PRESET_N a reset that ends.",
     }
 }
 

@@ -9,6 +9,7 @@
 mod cell;
 mod checks;
 mod clocks;
+mod constants;
 mod crossings;
 mod error;
 mod ports;
@@ -26,6 +27,7 @@ pub use error::Error;
 pub use ports::{Header, header};
 
 use clocks::Clocks;
+use constants::Constants;
 use crossings::Form;
 use rtlil::Netlist;
 
@@ -156,6 +158,7 @@ struct Design<'n> {
     netlist: &'n Netlist<'n>,
     elaborated: &'n Elaborated,
     clocks: &'n Clocks,
+    constants: &'n Constants<'n>,
     table: &'n [shef_gen::f2::Port],
 }
 
@@ -203,8 +206,14 @@ pub fn lint(logic: &CustomLogic, hdk: Option<&Path>, scratch: &Path) -> Result<R
     let elaborated = Elaborated::new(&sources, &folder).map_err(source::refused)?;
     let netlist = Netlist::parse(&elaborated.netlist).ok_or(Error::Netlist)?;
     let clocks = Clocks::of(&netlist, &shell.table);
-    let design =
-        Design { netlist: &netlist, elaborated: &elaborated, clocks: &clocks, table: &shell.table };
+    let constants = Constants::of(&netlist);
+    let design = Design {
+        netlist: &netlist,
+        elaborated: &elaborated,
+        clocks: &clocks,
+        constants: &constants,
+        table: &shell.table,
+    };
     let mut checks = vec![
         source::check(logic, &design)?,
         ports::check(&design, &shell),

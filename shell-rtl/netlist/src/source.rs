@@ -25,6 +25,11 @@ const PROCESSOR: [&str; 3] =
     ["rtl", "vendor/lowrisc_ip/ip/prim/rtl", "vendor/lowrisc_ip/dv/sv/dv_utils"];
 /// Beginnings of the names of the processor's files.
 const OTHERS: [&str; 3] = ["ibex_", "prim_", "dv_"];
+/// Options of synthesis that set a parameter of the top module, and a macro.
+const GENERIC: &str = "-generic";
+const DEFINE: &str = "-verilog_define";
+/// Macros of the script that `shef cloud new` writes, for a folder without a script.
+const DEFINES: &str = "-verilog_define XSDB_SLV_DIS -verilog_define USE_64GB_DDR_DIMM";
 /// Contents of memories, which AWS's build does not copy.
 const CONTENTS: [&str; 5] = ["mem", "hex", "coe", "mif", "dat"];
 
@@ -94,24 +99,55 @@ pub(crate) fn in_folder(folder: &Path) -> Result<CustomLogic> {
     let folders = [real.join("build/constraints"), real.join("constraints"), real.clone()];
     // AWS's build takes the files as they are, those of others among them; what reaches outside is
     // found by a check.
-    // As the script of `shef cloud new` defines them for synthesis.
-    let mut sources = SourceSet::new(&top)
-        .foreign(&design)
-        .define("XSDB_SLV_DIS", "1")
-        .define("USE_64GB_DDR_DIMM", "1");
+    let mut sources = SourceSet::new(&top).foreign(&design);
     sources.files.extend(all.iter().filter(|path| is(path, "v")).cloned());
     let script = real.join(format!("build/scripts/synth_{top}.tcl"));
-    for (name, value) in generics(&std::fs::read_to_string(script).unwrap_or_default()) {
-        sources = sources.param(name, value);
+    let text = match std::fs::read_to_string(&script) {
+        // A backslash continues a line.
+        Ok(text) => text.replace("\\\n", " "),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => DEFINES.to_owned(),
+        Err(e) => return Err(Error::Folder { path: script, reason: e.to_string() }),
+    };
+    for (option, name, value) in
+        settings(&text).map_err(|reason| Error::Folder { path: script.clone(), reason })?
+    {
+        sources = match option {
+            GENERIC => sources.param(name, value),
+            _ => sources.define(name, value),
+        };
     }
     Ok(CustomLogic { sources, constraints: constraints(&folders)?, folder: Some(real) })
 }
 
-/// The parameters that a synthesis script sets: `-generic NAME=VALUE`.
-fn generics(script: &str) -> impl Iterator<Item = (&str, &str)> {
-    let words = || script.split_whitespace();
-    let pairs = words().zip(words().skip(1));
-    pairs.filter(|(option, _)| *option == "-generic").filter_map(|(_, pair)| pair.split_once('='))
+/// The parameters and macros that a synthesis script sets, each with its option: `-generic NAME=VALUE`,
+/// `-verilog_define NAME`, `-verilog_define NAME=VALUE`. In any other form the lint would read other
+/// sources than Vivado.
+fn settings(script: &str) -> std::result::Result<Vec<(&'static str, &str, &str)>, String> {
+    let mut found = Vec::new();
+    let lines = script.lines().filter(|line| !line.trim_start().starts_with('#'));
+    for mut words in lines.map(str::split_whitespace) {
+        while let Some(word) = words.next() {
+            let Some(option) = [GENERIC, DEFINE].into_iter().find(|option| *option == word) else {
+                // Options may be short, and properties set the same.
+                let short = ["-ge", "-verilog"].iter().any(|start| word.starts_with(start));
+                if short || word.contains("generic") || word.contains("verilog_define") {
+                    return Err(format!("{word}: expected {GENERIC} NAME=VALUE or {DEFINE} NAME"));
+                }
+                continue;
+            };
+            let setting = words.next().unwrap_or_default();
+            let (name, value) = setting.split_once('=').unwrap_or((setting, "1"));
+            let plain = |text: &str| {
+                !text.is_empty()
+                    && text.bytes().all(|c| c.is_ascii_alphanumeric() || b"_.'".contains(&c))
+            };
+            if !plain(name) || !plain(value) || option == GENERIC && !setting.contains('=') {
+                return Err(format!("{option} {setting}: expected a name and a plain value"));
+            }
+            found.push((option, name, value));
+        }
+    }
+    Ok(found)
 }
 
 pub(crate) fn shipped() -> Result<CustomLogic> {

@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::cell::Kind;
-use crate::clocks::Clocks;
-use crate::crossings::{Crossing, End, Start};
-use crate::rtlil::{Bit, Netlist, vivado};
+use crate::cell::{self, Kind};
+use crate::clocks::{Clocks, Domains, clock_of_pin};
+use crate::crossings::{self, Crossing, End, Start};
+use crate::rtlil::{Bit, Direction, FIRST, Netlist, vivado};
 
 /// Where the custom logic is in AWS's design.
 const SCOPE: &str = "WRAPPER/CL/";
@@ -209,8 +209,6 @@ struct Exception<'n> {
     kind: ExceptionKind,
     /// Its value in ns; 0 without one.
     value: f64,
-    /// Whether it holds for some of the paths only: those through a point, or of one edge.
-    partial: bool,
     /// `None`: from everywhere.
     from: Option<Found<'n>>,
     to: Option<Found<'n>>,
@@ -222,7 +220,6 @@ enum ExceptionKind {
     MaxDelay,
     /// `set_max_delay` of the whole path, clocks included.
     Timed,
-    BusSkew,
     /// `set_false_path`, `set_clock_groups -asynchronous`.
     Ignored,
 }
@@ -254,7 +251,7 @@ impl<'n> Constraints<'n> {
         let mut reader = Reader { file, line: 1, objects, clocks, variables, out: self };
         for (line, command) in commands(text) {
             reader.line = line;
-            if let Err(what) = reader.run(&command) {
+            if let Err(what) = command.and_then(|command| reader.run(&command)) {
                 reader.out.unread.push(Remark { file: file.to_owned(), line, what });
             }
         }
@@ -278,16 +275,11 @@ impl<'n> Constraints<'n> {
                         && contains(exception.to.as_ref(), |o, pin| scope.ends(*to, o, pin))
                 });
                 let covering: Vec<_> = covering.collect();
-                let has = |kind, partial| {
-                    let mut covering = covering.iter();
-                    covering.any(|own| own.kind == kind && (partial || !own.partial))
-                };
-                let grouped = self.grouped(*from, *to, &scope);
-                cancelled |= bounded && (grouped || has(ExceptionKind::Ignored, true));
-                let ignored = grouped || has(ExceptionKind::Ignored, false);
-                all &= has(ExceptionKind::MaxDelay, false) || (!bounded && ignored);
-                let delays = covering.iter().filter(|own| own.kind != ExceptionKind::BusSkew);
-                longest = delays.fold(longest, |longest, own| longest.max(own.value));
+                let has = |kind| covering.iter().any(|own| own.kind == kind);
+                let ignored = self.grouped(*from, *to, &scope) || has(ExceptionKind::Ignored);
+                cancelled |= bounded && ignored;
+                all &= has(ExceptionKind::MaxDelay) || (!bounded && ignored);
+                longest = covering.iter().fold(longest, |longest, own| longest.max(own.value));
             }
         }
         match (all, cancelled) {
@@ -380,15 +372,36 @@ struct Reader<'a, 'n> {
     out: &'a mut Constraints<'n>,
 }
 
-/// Commands without a further meaning here; their objects must exist.
-const OTHERS: &str = "set_multicycle_path set_input_jitter set_system_jitter set_clock_uncertainty \
-    set_clock_latency set_propagated_clock set_input_delay set_output_delay create_pblock resize_pblock \
-    add_cells_to_pblock set_min_delay group_path set_max_fanout puts";
+/// A command: its name, its options with a value, those without one, and the least and largest
+/// number of its other words.
+type Command = (&'static str, &'static str, &'static str, (usize, usize));
 
-/// Options that have a value.
-const VALUED: &str = "-from -to -through -group -name -period -waveform -source -divide_by -multiply_by -master_clock \
-    -filter -of_objects -of -setup -hold -add_delay -max -min -clock -rise_from -fall_from -rise_to -fall_to \
-    -edges -edge_shift -duty_cycle";
+/// The commands that this reader follows; any other command or option can change the timing in a way
+/// that it does not see.
+const COMMANDS: [Command; 17] = [
+    ("get_cells", "-filter -of_objects -of", "-hierarchical", (0, usize::MAX)),
+    ("get_pins", "-filter -of_objects -of", "-hierarchical", (0, usize::MAX)),
+    ("get_nets", "-filter -of_objects -of", "-hierarchical", (0, usize::MAX)),
+    ("get_ports", "-filter", "", (0, usize::MAX)),
+    ("get_clocks", "-of_objects -of", "", (0, usize::MAX)),
+    ("list", "", "", (0, usize::MAX)),
+    ("set", "", "", (2, 2)),
+    ("puts", "", "", (1, 1)),
+    ("set_property", "", "", (3, 3)),
+    ("create_generated_clock", "-name", "", (1, 1)),
+    ("set_clock_groups", "-group -name", "-asynchronous", (0, 0)),
+    ("set_false_path", "-from -to", "-setup -hold", (0, 0)),
+    ("set_max_delay", "-from -to", "-datapath_only", (1, 1)),
+    ("set_bus_skew", "-from -to", "", (1, 1)),
+    // Placement; its objects must exist.
+    ("create_pblock", "", "", (1, 1)),
+    ("resize_pblock", "-add", "", (1, 1)),
+    ("add_cells_to_pblock", "", "", (2, 2)),
+];
+/// Properties that keep a register or a level of the hierarchy as it is.
+const KEEPS: [&str; 4] = ["ASYNC_REG", "DONT_TOUCH", "KEEP", "KEEP_HIERARCHY"];
+/// Properties of placement.
+const PLACES: [&str; 1] = ["USER_SLR_ASSIGNMENT"];
 
 fn lists(list: &str, word: &str) -> bool {
     list.split_whitespace().any(|listed| listed == word)
@@ -413,57 +426,57 @@ impl<'n> Words<'n> {
 }
 
 impl<'n> Reader<'_, 'n> {
-    fn run(&mut self, command: &str) -> Result<Value<'n>, String> {
-        let words = words(command)?;
+    fn run(&mut self, words: &[Word]) -> Result<Value<'n>, String> {
         let Some((name, rest)) = words.split_first() else {
             return Ok(Value::Text(String::new()));
         };
-        let name = name.text.as_str();
+        let Word::Text(name) = name else {
+            return Err("the name of a command is computed".to_owned());
+        };
+        let command = COMMANDS.iter().find(|(own, ..)| own == name);
+        let (_, valued, flags, (least, most)) =
+            command.ok_or_else(|| format!("{name} is no command that the lint reads"))?;
         let mut found = Words::default();
         let mut rest = rest.iter();
         while let Some(word) = rest.next() {
             let value = self.value(word)?;
-            match &value {
-                Value::Text(text) if text.starts_with('-') && text.len() > 1 && !word.quoted => {
-                    let text = text.clone();
-                    // `-setup` and `-hold` are flags of a false path.
-                    let flag =
-                        name == "set_false_path" && ["-setup", "-hold"].contains(&text.as_str());
-                    let value = if lists(VALUED, &text) && !flag {
-                        let next = rest.next().ok_or_else(|| format!("{text} has no value"))?;
-                        Some(self.value(next)?)
-                    } else {
-                        None
-                    };
-                    found.options.push((text, value));
+            let option = match &value {
+                Value::Text(text) if text.starts_with('-') => text.clone(),
+                _ => {
+                    found.others.push(value);
+                    continue;
                 }
-                _ => found.others.push(value),
+            };
+            let deep = "-hierarchical";
+            let short = option.len() > 1 && deep.starts_with(&option) && lists(flags, deep);
+            let option = if short { deep.to_owned() } else { option };
+            let value = if lists(valued, &option) {
+                let next = rest.next().ok_or_else(|| format!("{option} has no value"))?;
+                Some(self.value(next)?)
+            } else if lists(flags, &option) {
+                None
+            } else {
+                return Err(format!("{option} is no option of {name} that the lint reads"));
+            };
+            if found.has(&option) && option != "-group" {
+                return Err(format!("{name} has {option} twice"));
             }
+            found.options.push((option, value));
+        }
+        if !(*least..=*most).contains(&found.others.len()) {
+            return Err(format!("{name} has {} words: expected {least}", found.others.len()));
         }
         self.execute(name, found)
     }
 
     fn value(&mut self, word: &Word) -> Result<Value<'n>, String> {
-        if word.braced {
-            return Ok(Value::Text(word.text.clone()));
-        }
-        if let Some(inner) = word.text.strip_prefix('[').and_then(|t| t.strip_suffix(']')) {
-            return self.run(inner);
-        }
-        let Some(at) = word.text.find('$') else { return Ok(Value::Text(word.text.clone())) };
-        let (before, rest) = word.text.split_at(at);
-        let end = rest[1..]
-            .find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '{' && c != '}');
-        let end = end.map_or(rest.len(), |end| end + 1);
-        let name = rest[1..end].trim_matches(['{', '}']);
-        let value = self.variables.get(name).cloned();
-        let value = value.ok_or_else(|| format!("the variable {name} has no value"))?;
-        match value {
-            Value::Text(text) => {
-                let word = Word { text: format!("{before}{text}{}", &rest[end..]), ..*word };
-                self.value(&Word { braced: !word.text.contains('$'), ..word })
+        match word {
+            Word::Text(text) => Ok(Value::Text(text.clone())),
+            Word::Variable(name) => {
+                let value = self.variables.get(name).cloned();
+                value.ok_or_else(|| format!("the variable {name} has no value"))
             }
-            objects @ Value::Objects(_) => Ok(objects),
+            Word::Command(words) => self.run(words),
         }
     }
 
@@ -475,7 +488,12 @@ impl<'n> Reader<'_, 'n> {
             }
             "list" => {
                 let mut all = Found::new();
-                words.others.into_iter().for_each(|value| all.extend(value.objects()));
+                for value in words.others {
+                    match value {
+                        Value::Objects(found) => all.extend(found),
+                        Value::Text(text) => return Err(format!("{text} is text in a list")),
+                    }
+                }
                 Ok(Value::Objects(all))
             }
             "set" => {
@@ -485,93 +503,246 @@ impl<'n> Reader<'_, 'n> {
                 self.variables.insert(name.text().to_owned(), value.clone());
                 nothing
             }
-            "set_disable_timing" | "set_case_analysis" => {
-                Err(format!("{name} removes paths from timing, and the lint does not follow it"))
-            }
             "set_property" => {
-                let text = |i: usize| words.others.get(i).map_or("", Value::text).to_uppercase();
-                match (&*text(0), &*text(1)) {
-                    ("ASYNC_REG", "0" | "FALSE" | "NO") => {
-                        Err("it takes ASYNC_REG from a synchroniser".to_owned())
+                let (property, value) = (words.others[0].text(), words.others[1].text());
+                let property = property.to_uppercase();
+                match property.as_str() {
+                    own if PLACES.contains(&own) => nothing,
+                    own if !KEEPS.contains(&own) => {
+                        Err(format!("{own} is no property that the lint knows as harmless"))
                     }
-                    _ => nothing,
+                    _ if cell::is_set(value) => nothing,
+                    own => Err(format!("it takes {own} from its objects: expected TRUE")),
                 }
             }
-            "create_clock" | "create_generated_clock" => {
-                let target = words.others.first().cloned().map_or_else(Found::new, Value::objects);
-                let bits = target.iter().flat_map(|(o, pin)| self.objects.outputs(*o, *pin));
-                let root = |bit| Clocks::root(self.objects.netlist, bit);
-                let domain = bits.map(root).find_map(|root| self.clocks.known(root));
-                let aws = AWS.iter().find(|aws| {
-                    name == "create_clock"
-                        && domain.is_some()
-                        && self.objects.clocks.get(**aws) == domain.as_ref()
-                });
-                if let Some(aws) = aws {
-                    return Err(format!("AWS's constraints define {aws}, with its period"));
+            "create_generated_clock" => {
+                let target = words.others[0].clone().objects();
+                if target.is_empty() {
+                    return nothing;
                 }
-                if let (Some(name), Some(domain)) = (words.option(&["-name"]), domain) {
-                    self.objects.clocks.insert(name.text().to_owned(), domain);
+                // Any other pin would get another period, or none.
+                let mut target = target.iter();
+                let (Some((Object::Cell(c), Some(pin))), None) = (target.next(), target.next())
+                else {
+                    return Err("expected an output of one MMCM or PLL".to_owned());
+                };
+                let netlist = self.objects.netlist;
+                let made = cell::clock_source(netlist.cells[*c as usize].kind)
+                    && pin.starts_with("CLKOUT");
+                let bits = self.objects.outputs(Object::Cell(*c), Some(pin));
+                let root = bits.first().map(|bit| Clocks::root(netlist, *bit));
+                let domain = root.and_then(|root| self.clocks.known(root)).filter(|_| made);
+                let (Some(name), Some(domain)) = (words.option(&["-name"]), domain) else {
+                    return Err("expected -name and an output of an MMCM or PLL".to_owned());
+                };
+                let (name, clocks) = (name.text().to_owned(), &mut self.objects.clocks);
+                if clocks.contains_key(&name) {
+                    return Err(format!("{name} is the name of another clock"));
                 }
+                clocks.insert(name, domain);
                 nothing
             }
             "set_clock_groups" => {
                 let groups = words.options.into_iter().filter(|(name, _)| name == "-group");
                 let groups = groups.filter_map(|(_, value)| value);
-                let groups = groups.map(|value| self.named_clocks(value)).collect();
+                let groups =
+                    groups.map(|value| self.named(value)).collect::<Result<Vec<_>, _>>()?;
+                // One group is unrelated to all other clocks.
+                if groups.len() < 2 {
+                    return Err("expected two or more -group".to_owned());
+                }
+                let mut before: Domains = 0;
+                for group in &groups {
+                    let mut own: Domains = 0;
+                    for (object, _) in group {
+                        let Object::Clock(domain) = object else {
+                            return Err("expected clocks in a -group".to_owned());
+                        };
+                        own |= 1 << domain;
+                    }
+                    if before & own != 0 {
+                        return Err(self.within(before & own));
+                    }
+                    before |= own;
+                }
                 self.out.groups.push(groups);
                 nothing
             }
             "set_false_path" | "set_max_delay" | "set_bus_skew" => {
-                let edges = ["-through", "-rise_from", "-fall_from", "-rise_to", "-fall_to"];
-                let partial = edges.iter().any(|name| words.has(name));
                 let kind = match name {
-                    // The set-up time stays.
-                    "set_false_path" if words.has("-hold") && !words.has("-setup") => {
-                        return nothing;
-                    }
                     "set_false_path" => ExceptionKind::Ignored,
-                    "set_bus_skew" => ExceptionKind::BusSkew,
-                    _ if !words.has("-datapath_only") => ExceptionKind::Timed,
-                    _ if words.option(&["-from"]).is_none() => {
-                        return Err("set_max_delay -datapath_only needs -from".to_owned());
+                    "set_max_delay" if words.has("-datapath_only") => {
+                        if words.option(&["-from"]).is_none() {
+                            return Err("set_max_delay -datapath_only needs -from".to_owned());
+                        }
+                        ExceptionKind::MaxDelay
                     }
-                    _ => ExceptionKind::MaxDelay,
+                    _ => ExceptionKind::Timed,
                 };
-                let mut side =
-                    |name: &str| words.option(&[name]).cloned().map(|v| self.named_clocks(v));
-                let (from, to) = (side("-from"), side("-to"));
-                let value = match kind {
-                    ExceptionKind::Ignored => 0.0,
-                    _ => {
-                        let values = words.others.iter().map(Value::text);
-                        let value = values.filter_map(|text| text.parse::<f64>().ok()).next();
+                let value = match words.others.first() {
+                    None => 0.0,
+                    Some(value) => {
+                        let value = value.text().parse::<f64>().ok();
                         let value = value.filter(|value| value.is_finite() && *value > 0.0);
                         value.ok_or_else(|| format!("{name} has no value above 0 in ns"))?
                     }
                 };
-                self.out.exceptions.push(Exception { kind, value, partial, from, to });
+                let mut side = |name: &str| {
+                    words.option(&[name]).cloned().map(|value| self.named(value)).transpose()
+                };
+                let (from, to) = (side("-from")?, side("-to")?);
+                if [&from, &to].iter().any(|side| side.as_ref().is_some_and(Found::is_empty)) {
+                    return nothing;
+                }
+                let to = to.ok_or_else(|| format!("{name} needs -to"))?;
+                self.crosses(from.as_ref(), &to)?;
+                // A bus skew is a further bound, and without hold times the set-up time stays.
+                let stays = words.has("-hold") && !words.has("-setup");
+                if name != "set_bus_skew" && !stays {
+                    self.out.exceptions.push(Exception { kind, value, from, to: Some(to) });
+                }
                 nothing
             }
-            name if lists(OTHERS, name) => nothing,
-            name => Err(format!("{name} is no command that the lint reads")),
+            _ => nothing,
         }
     }
 
+    fn within(&self, domains: Domains) -> String {
+        let names = self.clocks.domains.iter().enumerate();
+        let names = names.filter(|(i, _)| domains >> i & 1 == 1);
+        let names: Vec<&str> = names.map(|(_, domain)| domain.name.as_str()).collect();
+        format!("it excepts paths within the clock {}", names.join(", "))
+    }
+
+    /// All paths between the two sides of an exception are between two clocks. Of a synchroniser of
+    /// resets, the reset has no clock.
+    fn crosses(&self, from: Option<&Found<'n>>, to: &Found<'n>) -> Result<(), String> {
+        let (netlist, clocks) = (self.objects.netlist, self.clocks);
+        let scope = Scope { netlist, clocks };
+        let mut first: Domains = if from.is_some() { 0 } else { Domains::MAX };
+        for (object, _) in from.into_iter().flatten() {
+            let bits = |bits: &[Bit]| bits.iter().fold(0, |all, bit| all | clocks.behind(*bit));
+            first |= match *object {
+                Object::Clock(domain) => 1 << domain,
+                Object::Register(c, _) => clocks.of_cell(c).map_or(0, |domain| 1 << domain),
+                Object::Memory(memory) => clocks.written(memory),
+                Object::Port(wire) => {
+                    bits(&netlist.wires[wire as usize].bits().collect::<Vec<_>>())
+                }
+                Object::Cell(c) => {
+                    let pins = netlist.cells[c as usize].pins.iter();
+                    let outputs = pins.filter(|pin| pin.direction != Direction::Input);
+                    outputs.fold(0, |all, pin| all | bits(netlist.bits(pin)))
+                }
+                Object::Instance(_) | Object::Net(_) => {
+                    return Err("-from names no clock, register, memory, port or pin".to_owned());
+                }
+            };
+        }
+        for (object, pin) in to {
+            match *object {
+                Object::Clock(domain) if first >> domain & 1 == 1 => {
+                    return Err(self.within(1 << domain));
+                }
+                Object::Clock(_) => {}
+                Object::Register(..) | Object::Cell(_) => {
+                    let ends = self.ends(*object, *pin);
+                    let starts = |bit, domains| crossings::starts(netlist, clocks, bit, domains);
+                    for (domain, bit) in ends.iter().copied() {
+                        let excepted = |start: &Start| {
+                            contains(from, |object, pin| scope.starts(*start, object, pin))
+                        };
+                        if let Some(start) = starts(bit, 1 << domain).into_iter().find(excepted) {
+                            let from = match start {
+                                Start::Cell(_, bit) | Start::Port(bit) => netlist.name(bit),
+                                Start::Memory(memory, _) => {
+                                    self.objects.name(Object::Memory(memory))
+                                }
+                            };
+                            let (within, to) =
+                                (self.within(1 << domain), self.objects.name(*object));
+                            return Err(format!("{within}: {from} to {to}"));
+                        }
+                    }
+                }
+                _ => return Err("-to names no clock, register or pin".to_owned()),
+            }
+        }
+        Ok(())
+    }
+
+    /// The nets at the inputs of a register or cell, with their clocks.
+    fn ends(&self, object: Object, pin: Option<&str>) -> Vec<(usize, Bit)> {
+        let (netlist, clocks) = (self.objects.netlist, self.clocks);
+        let mut found = Vec::new();
+        match object {
+            Object::Register(c, i) => {
+                let cell = &netlist.cells[c as usize];
+                let bit = |name: &str| netlist.pin(cell, name).get(i as usize).copied();
+                let pins: &[&str] = match pin {
+                    Some("D") => &["D", "AD"],
+                    Some("CE") => &["EN"],
+                    Some("R" | "S") => &["SRST"],
+                    Some("CLR" | "PRE") => {
+                        let data = bit("D").map(|bit| netlist.origin(bit));
+                        let chained =
+                            data.is_some_and(|bit| bit < FIRST || netlist.is_async_reg(bit));
+                        let first = bit("Q").is_some_and(|bit| netlist.is_async_reg(bit));
+                        if first && chained { &[] } else { &cell::ASYNCHRONOUS }
+                    }
+                    Some(_) => &[],
+                    None => &["D", "AD", "EN", "SRST", "ALOAD", "ARST", "SET", "CLR"],
+                };
+                let Some(domain) = clocks.of_cell(c) else { return found };
+                for name in pins {
+                    let whole = netlist.pin(cell, name);
+                    let own = if whole.len() > 1 { bit(name) } else { whole.first().copied() };
+                    found.extend(own.map(|bit| (domain, bit)));
+                }
+            }
+            Object::Cell(c) => {
+                let cell = &netlist.cells[c as usize];
+                let inputs = cell.pins.iter().filter(|own| {
+                    own.direction != Direction::Output && pin.is_none_or(|pin| pin == own.name)
+                });
+                for own in inputs {
+                    let clock = clock_of_pin(cell, own.name).filter(|clock| *clock != own.name);
+                    let clock = clock.and_then(|clock| netlist.pin(cell, clock).first());
+                    let domain = clock.and_then(|bit| clocks.known(Clocks::root(netlist, *bit)));
+                    let bits = netlist.bits(own).iter();
+                    found.extend(
+                        domain.into_iter().flat_map(|d| bits.clone().map(move |b| (d, *b))),
+                    );
+                }
+            }
+            _ => {}
+        }
+        found
+    }
+
     /// Objects, or the clocks that a text names.
-    fn named_clocks(&mut self, value: Value<'n>) -> Found<'n> {
+    fn named(&mut self, value: Value<'n>) -> Result<Found<'n>, String> {
         match value {
-            Value::Objects(found) => found,
+            Value::Objects(found) => Ok(found),
             Value::Text(names) => {
                 let mut found = Found::new();
                 for name in names.split_whitespace() {
-                    let clocks = self.matching("get_clocks", &Pattern::Shallow(name));
+                    let clocks = self.clock(name)?;
                     self.seen("a clock", name, &clocks);
                     found.extend(clocks);
                 }
-                found
+                Ok(found)
             }
         }
+    }
+
+    /// A clock by its whole name: a pattern would match clocks that Vivado derives and names, too.
+    fn clock(&self, name: &str) -> Result<Found<'n>, String> {
+        if name.contains(['*', '?', '[', '\\']) {
+            return Err(format!("{name} is a pattern: expected the whole name of a clock"));
+        }
+        let domain = self.objects.clocks.get(name);
+        Ok(domain.map(|domain| (Object::Clock(*domain), None)).into_iter().collect())
     }
 
     fn seen(&mut self, what: &str, pattern: &str, found: &Found<'n>) {
@@ -584,11 +755,7 @@ impl<'n> Reader<'_, 'n> {
 
     fn get(&mut self, name: &str, words: &Words<'n>) -> Result<Found<'n>, String> {
         let what = name.trim_start_matches("get_").trim_end_matches('s');
-        if words.has("-regexp") {
-            return Err("the lint reads patterns with * and ?, not -regexp".to_owned());
-        }
-        let is_deep = |name: &str| name.len() >= 2 && "-hierarchical".starts_with(name);
-        let deep = words.options.iter().any(|(name, _)| is_deep(name));
+        let deep = words.has("-hierarchical");
         let filter = words.option(&["-filter"]).map(|value| value.text().to_owned());
         let filter =
             filter.map(|filter| tests(&filter).map(|tests| (filter, tests))).transpose()?;
@@ -608,7 +775,10 @@ impl<'n> Reader<'_, 'n> {
         }
         for pattern in &patterns {
             let pattern_of = if deep { Pattern::Deep(pattern) } else { Pattern::Shallow(pattern) };
-            let own = self.matching(name, &pattern_of);
+            let own = match name {
+                "get_clocks" => self.clock(pattern)?,
+                _ => self.matching(name, &pattern_of),
+            };
             if filter.is_none() {
                 self.seen(what, pattern, &own);
             }
@@ -664,12 +834,7 @@ impl<'n> Reader<'_, 'n> {
         let (objects, names) = match name {
             "get_cells" | "get_pins" => (&self.objects.cells, Some(&self.objects.names)),
             "get_nets" => (&self.objects.nets, None),
-            "get_ports" => (&self.objects.ports, None),
-            _ => {
-                let clocks = self.objects.clocks.iter();
-                let clocks = clocks.filter(|(own, _)| pattern.hits(own));
-                return clocks.map(|(_, domain)| (Object::Clock(*domain), None)).collect();
-            }
+            _ => (&self.objects.ports, None),
         };
         let mut found = Found::new();
         let (cell, pin) = match pattern {
@@ -788,10 +953,12 @@ impl Test {
     }
 }
 
-/// The comparisons of a filter: any of the lists of which all hold.
+/// The comparisons of a filter, `&&` before `||`: any of the lists of which all hold.
 fn tests(filter: &str) -> Result<Vec<Vec<Test>>, String> {
     let test = |text: &str| {
-        let text = text.trim().trim_start_matches('(').trim_end_matches(')');
+        if text.contains(['(', ')']) {
+            return Err(format!("the lint reads no parentheses in a filter, found {text}"));
+        }
         for (operator, not) in [("=~", false), ("!~", true), ("==", false), ("!=", true)] {
             if let Some((property, pattern)) = text.split_once(operator) {
                 let property = property.trim().to_uppercase();
@@ -800,6 +967,11 @@ fn tests(filter: &str) -> Result<Vec<Vec<Test>>, String> {
                     return Err(format!("{property} is no property that the lint reads"));
                 }
                 let pattern = pattern.trim().trim_matches(['"', '{', '}']).trim().to_owned();
+                if operator.ends_with('=') && pattern.contains(['*', '?']) {
+                    return Err(format!(
+                        "{operator} compares with the text {pattern}: expected =~"
+                    ));
+                }
                 return Ok(Test { property, not, pattern });
             }
         }
@@ -841,86 +1013,188 @@ pub(crate) fn glob(pattern: &str, text: &str) -> bool {
 }
 
 /// A word of a command.
-#[derive(Clone, Debug)]
-struct Word {
-    text: String,
-    /// In braces: nothing is replaced.
-    braced: bool,
-    quoted: bool,
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Word {
+    /// Text as it is.
+    Text(String),
+    /// The value of a variable.
+    Variable(String),
+    /// The result of a command.
+    Command(Vec<Word>),
 }
 
-/// The words of a command; nested commands keep their brackets.
-fn words(command: &str) -> Result<Vec<Word>, String> {
-    let mut words = Vec::new();
-    let mut rest = command.trim_start();
-    while let Some(first) = rest.chars().next() {
-        let (open, close) = match first {
-            '{' => ('{', '}'),
-            '[' => ('[', ']'),
-            _ => (' ', ' '),
-        };
-        let end = if first == '"' {
-            rest[1..].find('"').map(|end| end + 2)
-        } else if open == ' ' {
-            // An index in brackets is part of the word.
-            Some(rest.find(char::is_whitespace).unwrap_or(rest.len()))
-        } else {
-            let mut depth = 0_i32;
-            rest.char_indices().find_map(|(i, c)| {
-                depth += i32::from(c == open) - i32::from(c == close);
-                (depth == 0).then_some(i + 1)
-            })
-        };
-        let end = end.ok_or_else(|| format!("a {first} is not closed"))?;
-        let (word, after) = rest.split_at(end);
-        let quoted = first == '{' || first == '"';
-        let text = if quoted { word[1..word.len() - 1].to_owned() } else { word.to_owned() };
-        words.push(Word { text, braced: first == '{', quoted });
-        rest = after.trim_start();
-    }
-    Ok(words)
+/// A text of Tcl. Substitutions inside of a word, and escapes, are errors.
+struct Scanner<'t> {
+    rest: &'t str,
+    line: u32,
 }
 
 /// The commands of a text, each with its first line.
-fn commands(text: &str) -> Vec<(u32, String)> {
+fn commands(text: &str) -> Vec<(u32, Result<Vec<Word>, String>)> {
+    let text = text.replace("\r\n", "\n");
+    let mut scanner = Scanner { rest: &text, line: 1 };
     let mut all = Vec::new();
-    let (mut command, mut start, mut depth) = (String::new(), 1, 0_i32);
-    for (n, line) in (1_u32..).zip(text.lines()) {
-        let line = line.trim();
-        if command.is_empty() {
-            start = n;
-            if line.starts_with('#') {
-                continue;
+    // Tcl ends a file at some of them.
+    for (line, text) in (1_u32..).zip(text.split('\n')) {
+        if text.contains(|c: char| c.is_control() && c != '\t') {
+            all.push((line, Err("a control character".to_owned())));
+        }
+    }
+    loop {
+        scanner.blanks();
+        let line = scanner.line;
+        match scanner.peek() {
+            None => return all,
+            Some('\n' | ';') => drop(scanner.next()),
+            Some(_) => {
+                let command = scanner.command(false);
+                if command.is_err() {
+                    while scanner.peek().is_some_and(|c| c != '\n') {
+                        scanner.next();
+                    }
+                }
+                if command.as_ref().map_or(true, |words| !words.is_empty()) {
+                    all.push((line, command));
+                }
             }
         }
-        // A comment after a command.
-        let line = line.split(";#").next().unwrap_or(line).split("; #").next().unwrap_or(line);
-        let (line, continues) = match line.strip_suffix('\\') {
-            Some(line) => (line, true),
-            None => (line, false),
-        };
-        depth += line
-            .chars()
-            .map(|c| i32::from("{[".contains(c)) - i32::from("}]".contains(c)))
-            .sum::<i32>();
-        command.push_str(line);
-        command.push(' ');
-        if !continues && depth <= 0 {
-            let done = std::mem::take(&mut command);
-            let parts = done.split(';').map(str::trim).filter(|part| !part.is_empty());
-            all.extend(parts.map(|part| (start, part.to_owned())));
-            depth = 0;
+    }
+}
+
+impl Scanner<'_> {
+    /// The next character; a backslash before a line's end makes both a space.
+    fn peek(&self) -> Option<char> {
+        if self.rest.starts_with("\\\n") { Some(' ') } else { self.rest.chars().next() }
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let next = self.peek()?;
+        let length = if self.rest.starts_with("\\\n") { 2 } else { next.len_utf8() };
+        self.line += u32::from(length == 2 && next == ' ' || next == '\n');
+        self.rest = &self.rest[length..];
+        Some(next)
+    }
+
+    fn blanks(&mut self) {
+        while self.peek().is_some_and(|c| c == ' ' || c == '\t') {
+            self.next();
         }
     }
-    if !command.trim().is_empty() {
-        all.push((start, command));
+
+    /// The words of a command; `nested`: up to its bracket.
+    fn command(&mut self, nested: bool) -> Result<Vec<Word>, String> {
+        let mut words = Vec::new();
+        if !nested && self.peek() == Some('#') {
+            let line = self.rest.split('\n').next().unwrap_or_default();
+            self.rest = &self.rest[line.len()..];
+            return match line.ends_with('\\') {
+                true => Err("a backslash continues a comment to the next line".to_owned()),
+                false => Ok(words),
+            };
+        }
+        loop {
+            self.blanks();
+            match self.peek() {
+                Some(']') if nested => {
+                    self.next();
+                    return Ok(words);
+                }
+                None if nested => return Err("a [ is not closed".to_owned()),
+                Some('\n' | ';') if nested => {
+                    return Err("a command in brackets ends before its bracket".to_owned());
+                }
+                None | Some('\n' | ';') => return Ok(words),
+                Some(first) => words.push(self.word(first, nested)?),
+            }
+        }
     }
-    all
+
+    fn word(&mut self, first: char, nested: bool) -> Result<Word, String> {
+        let word = match first {
+            '{' => Word::Text(self.braced()?),
+            '"' => Word::Text(self.quoted()?),
+            '[' => {
+                self.next();
+                Word::Command(self.command(true)?)
+            }
+            '$' => {
+                self.next();
+                let braced = self.peek() == Some('{');
+                let mut name = String::new();
+                if braced {
+                    name = self.braced()?;
+                } else {
+                    while let Some(c) =
+                        self.peek().filter(|c| c.is_ascii_alphanumeric() || *c == '_')
+                    {
+                        name.push(c);
+                        self.next();
+                    }
+                }
+                Word::Variable(name)
+            }
+            _ => {
+                let mut text = String::new();
+                let ends = |c: char| " \t\n;".contains(c) || nested && c == ']';
+                while let Some(c) = self.peek().filter(|c| !ends(*c)) {
+                    text.push(plain(c)?);
+                    self.next();
+                }
+                Word::Text(text)
+            }
+        };
+        match self.peek() {
+            None | Some(' ' | '\t' | '\n' | ';') => Ok(word),
+            Some(']') if nested => Ok(word),
+            Some(next) => Err(format!("expected a space after a word, found {next}")),
+        }
+    }
+
+    fn quoted(&mut self) -> Result<String, String> {
+        let mut text = String::new();
+        self.next();
+        loop {
+            match self.next() {
+                Some('"') => return Ok(text),
+                Some(c) => text.push(plain(c)?),
+                None => return Err("a \" is not closed".to_owned()),
+            }
+        }
+    }
+
+    fn braced(&mut self) -> Result<String, String> {
+        let (mut text, mut depth) = (String::new(), 0);
+        while let Some(c) = self.next() {
+            match c {
+                '{' => depth += 1,
+                '}' => depth -= 1,
+                '\\' if self.peek().is_some_and(|next| "{}\\".contains(next)) => {
+                    return Err("an escape of a brace".to_owned());
+                }
+                _ => {}
+            }
+            text.push(c);
+            if depth == 0 {
+                return Ok(text[1..text.len() - 1].to_owned());
+            }
+        }
+        Err("a { is not closed".to_owned())
+    }
+}
+
+/// A character that Tcl replaces by nothing.
+fn plain(c: char) -> Result<char, String> {
+    match c {
+        '[' => Err("a command inside of a word: write the word in braces".to_owned()),
+        '$' => Err("a variable inside of a word: write the word in braces".to_owned()),
+        '\\' => Err("an escape inside of a word: write the word in braces".to_owned()),
+        c => Ok(c),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{commands, glob, tests, words};
+    use super::{Word, commands, glob, tests};
 
     #[test]
     fn patterns_match_as_in_tcl() {
@@ -931,20 +1205,45 @@ mod tests {
     }
 
     #[test]
-    fn commands_and_words_keep_what_is_nested() {
-        let text = "# c\nset_false_path -from [get_cells -hier \\\n  -filter {NAME =~ *a[1]*}] ; # why\nset x 1; set y 2\n";
+    fn commands_and_words_are_those_of_tcl() {
+        let text = "# c\nset_false_path -from [get_cells -hier \\\n  -filter {NAME =~ *a[1]*; ]}] ; # why [\nset x 1; set y ${x}\n";
         let found = commands(text);
         assert_eq!(found.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [2, 4, 4]);
-        let words = words(&found[0].1).unwrap();
-        assert_eq!(words.len(), 3);
-        assert!(words[2].text.starts_with("[get_cells") && words[2].text.ends_with(']'));
-        assert!(super::words("get_cells {a").is_err());
+        let words = found[0].1.as_ref().unwrap();
+        let [_, _, Word::Command(inner)] = words.as_slice() else { panic!("{words:?}") };
+        assert_eq!(inner.last(), Some(&Word::Text("NAME =~ *a[1]*; ]".to_owned())));
+        let last = found[2].1.as_ref().unwrap();
+        assert_eq!(last.last(), Some(&Word::Variable("x".to_owned())));
+        for (text, words) in [
+            ("get_cells {a", "not closed"),
+            ("get_cells [list", "not closed"),
+            ("puts \"x", "not closed"),
+            ("puts x[set y]", "inside of a word"),
+            ("puts \"[set y]\"", "inside of a word"),
+            ("puts [list][set y]", "a space after a word"),
+            ("puts {*}{a b}", "a space after a word"),
+            ("puts $a(b)", "a space after a word"),
+            ("puts x$y", "inside of a word"),
+            ("puts a\\nb", "inside of a word"),
+            ("puts {a\\}", "an escape of a brace"),
+            ("puts [list\nset_false_path]", "before its bracket"),
+            ("# note \\\nset_max_delay 1", "continues a comment"),
+            ("puts a\u{1a}", "a control character"),
+        ] {
+            let found = commands(text);
+            let refused = |(_, command): &(u32, Result<_, String>)| {
+                command.as_ref().is_err_and(|what| what.contains(words))
+            };
+            assert!(found.iter().any(refused), "{text}: {found:?}");
+        }
     }
 
     #[test]
-    fn an_unknown_property_is_an_error() {
+    fn what_a_filter_does_not_mean_here_is_an_error() {
         assert!(tests("NAME =~ *a* && REF_PIN_NAME == D").is_ok());
         assert!(tests("PARENT =~ *a*").is_err());
         assert!(tests("*a*").is_err());
+        assert!(tests("NAME == *a*").is_err());
+        assert!(tests("NAME =~ *a* && (NAME =~ *b* || NAME =~ *c*)").is_err());
     }
 }

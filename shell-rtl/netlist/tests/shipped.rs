@@ -52,7 +52,7 @@ fn the_shipped_custom_logic_is_clean() {
 fn the_custom_logic_with_hbm_is_clean() {
     let report = clean(&[("Hbm", "1")]);
     let hbm = report.checks.iter().find(|check| check.check == "hbm").unwrap();
-    assert_eq!(hbm.looked_at, "54 connections");
+    assert_eq!(hbm.looked_at, "57 connections");
     let crosses = |to: &str, form: &str| {
         report.crossings.iter().any(|line| line.to.contains(to) && line.form == form)
     };

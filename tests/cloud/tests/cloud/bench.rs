@@ -95,6 +95,13 @@ impl Bench {
             symlink(format!("../../../../../common/shell_stable/build/scripts/{name}"), link)
                 .unwrap();
         }
+        // Whatever the umask is.
+        let scripts = bench.at("hdk").join(SCRIPTS);
+        fs::set_permissions(&scripts, fs::Permissions::from_mode(0o755)).unwrap();
+        for script in fs::read_dir(&scripts).unwrap() {
+            let mode = fs::Permissions::from_mode(0o644);
+            fs::set_permissions(script.unwrap().path(), mode).unwrap();
+        }
         bench.write("proc/meminfo", "MemTotal: 65000000 kB\n");
         bench
     }

@@ -71,14 +71,14 @@ fn a_build_is_judged_by_its_files() {
 #[test]
 fn a_secret_in_a_checkpoint_and_a_wrong_implementation_are_found() {
     for (fault, status, code, says) in [
-        // The second call of the script is the implementation.
-        ("#2 violated", 1, "SHEF-CLD-022", "VIOLATED"),
-        ("#2 violated-report", 1, "SHEF-CLD-022", "Slack (VIOLATED) : -0.125ns"),
-        ("#2 no-report", 3, "SHEF-CLD-020", "post_route_timing.rpt"),
-        ("#2 killed", 3, "SHEF-CLD-021", "ImplCL.log"),
-        ("#2 plain", 1, "SHEF-CLD-019", "in the clear"),
+        // The first call is that of the version, the second synthesis, the third the implementation.
+        ("#3 violated", 1, "SHEF-CLD-022", "VIOLATED"),
+        ("#3 violated-report", 1, "SHEF-CLD-022", "Slack (VIOLATED) : -0.125ns"),
+        ("#3 no-report", 3, "SHEF-CLD-020", "post_route_timing.rpt"),
+        ("#3 killed", 3, "SHEF-CLD-021", "ImplCL.log"),
+        ("#3 plain", 1, "SHEF-CLD-019", "in the clear"),
         // A secret in the clear comes before the timing.
-        ("#2 plain-violated", 1, "SHEF-CLD-019", "in the clear"),
+        ("#3 plain-violated", 1, "SHEF-CLD-019", "in the clear"),
         ("pr-verify hdpr", 1, "SHEF-CLD-023", "HDPRVerify-41"),
         ("pr-verify silent", 1, "SHEF-CLD-023", "are compatible"),
         ("pr-verify no-report", 3, "SHEF-CLD-020", "pr_verify.txt"),
@@ -96,6 +96,9 @@ fn a_secret_in_a_checkpoint_and_a_wrong_implementation_are_found() {
         let found = bench.fails(&words(&build), code, says);
         assert_eq!(found, status, "{fault}");
         if code != "SHEF-CLD-024" {
+            if code == "SHEF-CLD-007" {
+                assert!(!bench.calls().iter().any(|call| call.starts_with("build")), "{fault}");
+            }
             bench.faults("");
             bench.ok(&words(&build));
         }
@@ -165,6 +168,32 @@ fn what_a_build_reads_is_what_new_wrote() {
     // Without Vivado.
     fs::remove_file(bench.at("bin/python3")).unwrap();
     fails("SHEF-CLD-006", "python3 is not on PATH");
+}
+
+#[test]
+fn the_scripts_of_a_build_are_those_of_its_start_and_others_cannot_change_them() {
+    let bench = machine(Stage::New);
+    let build = bench.build();
+    let scripts = bench.at("hdk/hdk/common/shell_stable/build/scripts");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode;
+    for (path, open, closed) in [
+        (scripts.clone(), 0o775, 0o755),
+        (scripts.join("build_all.tcl"), 0o646, 0o644),
+        (scripts.join("aws_build_dcp_from_cl.py"), 0o664, 0o644),
+    ] {
+        fs::set_permissions(&path, mode(open)).unwrap();
+        bench.fails(&words(&build), "SHEF-CLD-046", &format!("has mode {open:o}"));
+        fs::set_permissions(&path, mode(closed)).unwrap();
+    }
+    assert!(!bench.calls().iter().any(|call| call.starts_with("build:")));
+    for flow in [1, 2] {
+        let bench = machine(Stage::New);
+        // The first call is that of the version.
+        bench.faults(&format!("#{} swap", flow + 1));
+        bench.fails(&words(&bench.build()), "SHEF-CLD-018", "build_all.tcl was changed");
+        let calls = bench.calls().iter().filter(|call| call.starts_with("build:")).count();
+        assert_eq!(calls, flow, "nothing goes on");
+    }
 }
 
 #[test]
@@ -619,6 +648,11 @@ fn doctor_names_each_fault_with_its_next_step() {
         assert_eq!(look(), [expected], "{fault}");
     }
     bench.faults("");
+    let script = bench.at("hdk/hdk/common/shell_stable/build/scripts/build_all.tcl");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode;
+    fs::set_permissions(&script, mode(0o666)).unwrap();
+    assert_eq!(look(), ["scripts SHEF-CLD-046"]);
+    fs::set_permissions(&script, mode(0o644)).unwrap();
     bench.write("proc/meminfo", "MemTotal: 16000000 kB\n");
     assert_eq!(look(), ["memory SHEF-CLD-051"]);
     bench.write("proc/meminfo", "MemTotal: 65000000 kB\n");

@@ -84,7 +84,7 @@ fn sources_become_a_loaded_slot_and_the_secret_is_nowhere() {
     let moved = bench.ok(&words(&moved.collect::<Vec<_>>()));
     assert_eq!(moved["region"], "us-east-1");
     assert_eq!(Lock::read(&bench.at("digits.lock")).unwrap(), lock);
-    // A second time, nothing is uploaded or loaded: S3 is asked for the object.
+    // A second call uploads and loads nothing, and looks for the object in S3.
     let calls = bench.calls().len();
     bench.ok(&words(&bench.afi()));
     let more = &bench.calls()[calls..];
