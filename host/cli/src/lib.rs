@@ -156,7 +156,9 @@ fn dispatch(output: &Output, globals: &[OsString], command: Command) -> Result<E
         }
         Command::Common(Common::Explain { code: None }) => {
             let exit = Common::Explain { code: None }.run::<Args>(output)?;
-            output.note("codes of simulated cards: `shef-sim explain`");
+            if !output.is_closed() {
+                output.note("codes of simulated cards: `shef-sim explain`");
+            }
             Ok(exit)
         }
         // These are commands of the other program.
