@@ -81,8 +81,8 @@ pub fn ends_with_thread(command: &mut Command) -> &mut Command {
             }
             // SAFETY: this call has no arguments, and cannot fail.
             if unsafe { libc::getppid() } != parent {
-                // The parent ended before the call: nobody reads an error, and the standard library
-                // would print one of its own.
+                // The parent has exited, so no process reads an error from here. To return one would
+                // make the standard library print a message and abort.
                 // SAFETY: ends the copy at once, without code of the parent's.
                 unsafe { libc::_exit(1) };
             }

@@ -592,7 +592,7 @@ impl Steps<'_> {
         record.write(self.folder.path())
     }
 
-    /// The version of Vivado, which the kit must support: known before the hours of a build.
+    /// Asks Vivado for its version, which the kit must support, before the hours of synthesis.
     fn vivado(&self) -> Result<String, CloudError> {
         let mut call = tools::VIVADO_VERSION.call(&[])?.within(&self.paths.logs);
         call.variables.extend(self.own());
@@ -601,7 +601,7 @@ impl Steps<'_> {
         Ok(said.text.split_whitespace().nth(1).unwrap_or_default().to_owned())
     }
 
-    /// Searches the project alone: what is wrong there is known before the hours of a build.
+    /// Searches only the project, so that a build fails here and not after hours of synthesis.
     fn project(&self, image: &Image, watch: Watch<'_>) -> Result<(), CloudError> {
         let Some(project) = &image.project else { return Ok(()) };
         watch("search of the project for the secret");

@@ -453,7 +453,8 @@ impl Scan {
             Kind::Gzip => self.member(&name.join("(gzip)"), MultiGzDecoder::new(data), depth),
             Kind::Tar => self.tar(name, data, depth),
         };
-        // All bytes were read above. The end of what can be unpacked is no failure, one of the system is.
+        // The raw bytes are already searched. Data that cannot be unpacked end the search of this
+        // archive; an I/O error fails it.
         opened.or_else(|e| if e.raw_os_error().is_some() { Err(e) } else { Ok(()) })
     }
 

@@ -292,7 +292,7 @@ pub fn load(
             let expected = agfi.to_owned();
             return Err(CloudError::OtherImage { slot, status, found: image, expected });
         }
-        // The state that was looked at: one that comes now is another user's.
+        // Decide by the state read above: an image that appears after it belongs to another user.
         empty(slot, found, pace, watch)?;
         watch(&format!("loading {agfi} into slot {slot}"));
         let failure = match attempt(slot, agfi, pace, watch) {

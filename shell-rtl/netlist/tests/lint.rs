@@ -775,7 +775,7 @@ fn synchronised_bits_do_not_meet_behind_registers_or_at_a_memory() {
     ] {
         pair("", meet).fails(&["crossings"], "shef_sync.sv:", words);
     }
-    // As the last of many, each of which passes by itself.
+    // The pair after 150 other synchronisers, none of which is a finding.
     let many = "  for (genvar i = 0; i < 150; i++) begin : g_many\n    logic from_q, to, kept_q;\n    \
                 always_ff @(posedge core_clk) from_q <= ^sum[i % 24 +: 4] ^ sum[31 - i % 32];\n    \
                 shef_sync u_a (.clk_i(clk_main_a0), .d_i(from_q), .q_o(to));\n    \

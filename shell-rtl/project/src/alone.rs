@@ -3,8 +3,8 @@
 //!
 //! Every test of a macro has one outcome for all tools: the macro is defined before in the same
 //! file, or is the guard of a whole file. No macro of a project is one that another source uses.
-//! `$root` and directives that last beyond a file are refused. Whether hierarchical names end inside
-//! of the project is for the front end: it elaborates the accelerator by itself
+//! `$root` and directives that last beyond a file are refused. Hierarchical names are checked by the
+//! front end, which elaborates the accelerator without the shell
 //! ([`Design::ports`](crate::Design::ports)).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -146,6 +146,8 @@ impl<'a> Project<'a> {
                 _ => continue,
             };
             let reads = open.iter().all(|it| it.reads);
+            // The same for the text around the innermost conditional.
+            let outside = open.iter().rev().skip(1).all(|it| it.reads);
             if LASTING.contains(&name) {
                 return wrong(at, format!("`{name} changes how other files are read"));
             }
@@ -160,7 +162,6 @@ impl<'a> Project<'a> {
                     continue;
                 }
                 if name == "elsif" {
-                    let outside = open.iter().rev().skip(1).all(|it| it.reads);
                     match open.last_mut() {
                         None => return wrong(at, "`elsif without `ifdef".to_owned()),
                         Some(it) if it.guard.is_some() => {
@@ -199,19 +200,16 @@ impl<'a> Project<'a> {
                 continue;
             }
             match name {
-                "else" => {
-                    let outside = open.iter().rev().skip(1).all(|it| it.reads);
-                    match open.last_mut() {
-                        None => return wrong(at, "`else without `ifdef".to_owned()),
-                        Some(it) if it.guard.is_some() => {
-                            return wrong(at, "`else in the guard of a file".to_owned());
-                        }
-                        Some(it) => {
-                            it.reads = outside && !it.taken;
-                            it.taken = true;
-                        }
+                "else" => match open.last_mut() {
+                    None => return wrong(at, "`else without `ifdef".to_owned()),
+                    Some(it) if it.guard.is_some() => {
+                        return wrong(at, "`else in the guard of a file".to_owned());
                     }
-                }
+                    Some(it) => {
+                        it.reads = outside && !it.taken;
+                        it.taken = true;
+                    }
+                },
                 "endif" => match open.pop() {
                     None => return wrong(at, "`endif without `ifdef".to_owned()),
                     Some(Open { guard: Some(from), .. }) if i < tokens.len() => {

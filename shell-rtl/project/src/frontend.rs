@@ -24,7 +24,7 @@ const RELAXED: &str = "--empty-blackboxes -Wno-undefined-param-override";
 /// yosys: `SHEF_YOSYS`, else the pinned one of `cargo xtask setup`.
 ///
 /// # Errors
-/// [`Error::FrontEnd`]: there is none.
+/// [`Error::FrontEnd`] if no yosys is installed.
 pub fn yosys() -> Result<Command> {
     if let Some(given) = std::env::var_os("SHEF_YOSYS").filter(|path| !path.is_empty()) {
         return Ok(Command::new(given));
