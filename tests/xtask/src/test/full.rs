@@ -210,10 +210,22 @@ fn is_source(binary: Option<&binaries::Binary>, path: &str) -> bool {
     binary.is_some_and(|binary| test_of(path) == Some(&binary.target))
 }
 
-/// Whether a file is RTL, or drives RTL in any bench or test.
+/// Whether a file is RTL, or drives RTL in any bench or test. Custom logic of a cloud, the model of
+/// its shell and the lint of its netlist are in no design that is mutated or attacked here.
 fn drives_the_rtl(path: &str) -> bool {
     let below = ["shell-rtl/", "sim/rtl/", "sim/tb/", "sim/model/", "tests/vectors/"];
-    below.iter().any(|folder| path.starts_with(folder))
+    let cloud = [
+        "shell-rtl/netlist/",
+        "shell-rtl/regs/f2.toml",
+        "shell-rtl/shell/aws_f2/",
+        "shell-rtl/shell/f2_model/",
+        "shell-rtl/shell/f2_native/",
+        "sim/rtl/src/f2/",
+        "sim/tb/src/f2.rs",
+    ];
+    let is_below = |folders: &[&str]| folders.iter().any(|folder| path.starts_with(folder));
+    is_below(&below)
+        && !is_below(&cloud)
         && !passes::counts_where_named(path)
         && test_of(path).is_none()
 }
