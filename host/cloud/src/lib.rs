@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`tools`] | the programs of others: exact arguments, the source of each, a time limit |
 //! | [`run`] | runs one of them, without a shell |
-//! | [`hdk`], [`ports`] | the user's copy of AWS's hardware development kit, and its port list |
+//! | [`hdk`] | the user's copy of AWS's hardware development kit, and its port list |
 //! | [`place`] | folders in memory, for the secret of an image |
 //! | [`logic`] | the folder of a custom logic, as the kit's scripts expect it |
 //! | [`build`] | synthesis and implementation, judged by the files that they leave |
