@@ -3,9 +3,9 @@
 
 use super::binaries::{self, Built, Rest, Which};
 use super::lanes::{Lanes, Outcome};
-use super::{BUILD, PACKAGES, PROVER, Plan, VERILATOR, checked, checked_if_possible, passes};
+use super::{BUILD, PACKAGES, PROVER, Plan, VERILATOR, checked, passes};
 use crate::process::{self, output, say};
-use crate::{compat, debian, firmware, formal, mutants, root, vm};
+use crate::{compat, debian, formal, mutants, root, vm};
 use std::process::Command;
 
 /// Hostile attempts in total and per step.
@@ -74,7 +74,7 @@ pub fn steps<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built) {
     guests(plan, lanes);
 }
 
-/// Documentation, optimised builds, proofs and firmware.
+/// Documentation, optimised builds and proofs.
 fn builds<'a>(plan: &'a Plan, lanes: &Lanes<'a>) {
     let sources = plan.tree.digest(|path| path.ends_with(".rs") || path.ends_with("Cargo.toml"));
     plan.add_once(lanes, "API documentation", &[BUILD], sources, || {
@@ -95,14 +95,6 @@ fn builds<'a>(plan: &'a Plan, lanes: &Lanes<'a>) {
     // Each task is cached by its content.
     plan.add(lanes, "all proofs and their mutants", &[PROVER], |_| {
         checked(formal::prove(false, &say))
-    });
-    let inputs = plan.tree.digest(|path| {
-        path.starts_with("attestation/")
-            || path.starts_with("Cargo.")
-            || path.ends_with("_rom_pkg.sv")
-    });
-    plan.add_once(lanes, "firmware rebuilt in two folders", &[], inputs, || {
-        checked_if_possible(firmware::check().map(drop))
     });
 }
 

@@ -11,7 +11,7 @@ mod passes;
 mod sizes;
 
 use crate::process::{self, Failure, Result, say};
-use crate::{area, compat, debian, formal, lint, root, tools, words};
+use crate::{area, compat, debian, firmware, formal, lint, root, tools, words};
 use binaries::{Built, Rest, Which};
 use fs_err as fs;
 use lanes::{Done, Lanes, Outcome, Step};
@@ -364,6 +364,16 @@ impl Plan {
         if !self.full {
             self.add(lanes, "quick proofs", &[PROVER], |_| checked(formal::prove(true, &|_| ())));
         }
+        // The image is measured: evidence names what these sources give, and nothing else.
+        let inputs = self.tree.digest(|path| {
+            path.starts_with("attestation/")
+                || path.starts_with("Cargo.")
+                || path.ends_with("_rom_pkg.sv")
+        });
+        let name = if self.full { "firmware rebuilt in two folders" } else { "firmware rebuilt" };
+        self.add_once(lanes, name, &[], inputs, || {
+            checked_if_possible(firmware::check(self.full).map(drop))
+        });
     }
 
     /// The cargo builds, and the steps that need them.
