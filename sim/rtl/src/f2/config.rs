@@ -23,7 +23,7 @@ pub struct F2Config {
     pub wipe_ns: u64,
     /// Memory at the ports `mem0_` to `mem3_`, on the core's clock.
     pub memory: AxiMemoryConfig,
-    /// Seed of the contents of registers and memories ([`Sim::with_contents`]).
+    /// Seed of the contents of registers and memories ([`crate::Sim::with_contents`]).
     pub contents: Option<u64>,
     /// Inputs that have a value from the load on, such as the identity of a simulated card: name of
     /// the port and bytes, least significant first.
