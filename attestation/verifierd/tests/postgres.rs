@@ -351,6 +351,90 @@ fn two_replicas_release_once_and_see_each_others_changes() {
     first.runtime.block_on(second.stop());
 }
 
+/// Ends with the rows of a tenant locked by a replica that does not run.
+#[test]
+fn a_paused_replica_takes_nothing_from_the_others() {
+    let Some(server) = Postgres::start() else {
+        println!("skipped: PostgreSQL is not installed, or does not start as an unprivileged user");
+        return;
+    };
+    let (runtime, dir) = (Runtime::new().unwrap(), dir());
+    dir.configure(|text| {
+        format!(
+            "{}\n[limits]\nrate = 1000000\nburst = 1000000\n",
+            text.replace("sqlite:verifierd.db", &server.url())
+        )
+    });
+    let replicas: Vec<Process> = (0..2).map(|_| run(&dir)).collect();
+    let client = &replicas[1].client;
+    let device = Device::new(1);
+    furnish(client, &device);
+    client
+        .call(
+            "PUT",
+            "/v1/keys/data",
+            &json!({"layer": "shield", "policy": "default", "generate": 32}),
+        )
+        .ok();
+    let cases = |client: &Client| Cases {
+        device: Device::new(1),
+        clients: vec![client.clone()],
+        done: Default::default(),
+        refused: AtomicUsize::new(0),
+    };
+    let (paused, innocent) = (cases(&replicas[0].client), cases(client));
+    let stop = AtomicBool::new(false);
+    let holds = async || {
+        let pool = sqlx::PgPool::connect(&server.url()).await.unwrap();
+        // Twice: a transaction that goes on is not held.
+        let mut found = Vec::new();
+        for _ in 0..2 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            let query = "SELECT pid FROM pg_stat_activity JOIN pg_locks USING (pid) WHERE state = 'idle in transaction' \
+                         AND relation = 'tenant'::regclass AND mode = 'RowExclusiveLock'";
+            let pids: Vec<(i32,)> = sqlx::query_as(query).fetch_all(&pool).await.unwrap();
+            found.push(pids);
+        }
+        pool.close().await;
+        found[0].iter().any(|pid| found[1].contains(pid))
+    };
+    std::thread::scope(|scope| {
+        for worker in 0..4 {
+            let (paused, stop) = (&paused, &stop);
+            scope.spawn(move || paused.work(worker, stop));
+        }
+        let caught = (0..200).any(|_| {
+            signal(&replicas[0].child, "-STOP");
+            if runtime.block_on(holds()) {
+                return true;
+            }
+            signal(&replicas[0].child, "-CONT");
+            std::thread::sleep(Duration::from_millis(7));
+            false
+        });
+        let request = innocent.request(client).expect("a session");
+        let answer = client.post("/v1/release", &request);
+        client
+            .post(
+                "/v1/revocations",
+                &json!({"kind": "certificate", "value": "11".repeat(32), "reason": "lost"}),
+            )
+            .ok();
+        assert_eq!(client.get("/readyz").status, 200);
+        signal(&replicas[0].child, "-CONT");
+        stop.store(true, Ordering::Relaxed);
+        assert!(
+            caught,
+            "the replica was never paused within a transaction: the test shows nothing"
+        );
+        innocent.done.lock().unwrap().push((request, answer.ok()));
+    });
+    // What was undone is done again, and counted once.
+    let all = innocent.done.into_inner().unwrap();
+    paused.done.lock().unwrap().extend(all);
+    paused.check(client);
+}
+
 /// Release requests, and every replica's responses to them.
 struct Cases {
     device: Device,

@@ -26,6 +26,15 @@ const PAGE_BYTES: u32 = 1024;
 const JOURNAL_PAGES: &str = "65536";
 /// How long to wait for a connection.
 const ACQUIRE: Duration = Duration::from_secs(5);
+/// What each session of the service asks of PostgreSQL. A replica that is paused within a
+/// transaction, or whose machine is gone, loses the transaction, and with it the rows for which all
+/// others wait. A wait for a row is longer than that, and no statement of a request takes as long as
+/// the last limit: those of migrations and commands lift it.
+const SESSION: &str = "SET idle_in_transaction_session_timeout = '1s'; SET lock_timeout = '4s'; SET statement_timeout = '8s'; \
+     SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3; SET tcp_user_timeout = '10s'";
+/// The same for the one session of a command, whose transactions are long, and which may wait for
+/// those of a service.
+const COMMAND: &str = "SET idle_in_transaction_session_timeout = '60s'; SET lock_timeout = '30s'";
 
 fn cannot(error: &sqlx::Error) -> Problem {
     // The URL may hold a password; the library's error texts never do.
@@ -191,7 +200,19 @@ fn sqlite(path: &Path, synchronous: SqliteSynchronous) -> SqliteConnectOptions {
         .busy_timeout(ACQUIRE)
 }
 
-/// Uses one connection for everything.
+/// Options of a pool for PostgreSQL whose sessions begin with these settings.
+fn limited(most: u32, settings: &'static str) -> PgPoolOptions {
+    PgPoolOptions::new().max_connections(most).acquire_timeout(ACQUIRE).after_connect(
+        move |connection, _| {
+            Box::pin(async move {
+                sqlx::raw_sql(settings).execute(connection).await?;
+                Ok(())
+            })
+        },
+    )
+}
+
+/// Uses one pool for everything.
 fn alone<D: sqlx::Database>(pool: sqlx::Pool<D>) -> Pools<D> {
     Pools {
         read: pool.clone(),
@@ -236,14 +257,20 @@ pub(super) async fn open(database: &Database, connections: Option<u32>) -> Resul
             })
         }
         Database::Postgres(url) => {
-            let pool = PgPoolOptions::new()
-                .max_connections(connections.unwrap_or(1))
-                .acquire_timeout(ACQUIRE);
             let options = postgres(url)?;
             sessions(&options).await?;
-            Backend::Postgres(alone(
-                pool.connect_with(options).await.map_err(|error| cannot(&error))?,
-            ))
+            let pool = async |most, settings| {
+                let pool = limited(most, settings).connect_with(options.clone()).await;
+                pool.map_err(|error| cannot(&error))
+            };
+            Backend::Postgres(match connections {
+                None => alone(pool(1, COMMAND).await?),
+                // Changes that wait for a row leave probes and reads their own connections.
+                Some(connections) => {
+                    let changes = pool(connections.div_ceil(2), SESSION).await?;
+                    Pools { read: pool((connections / 2).max(1), SESSION).await?, ..alone(changes) }
+                }
+            })
         }
     })
 }
@@ -281,9 +308,8 @@ pub(super) async fn look(database: &Database) -> Result<Option<Backend>> {
         Database::Postgres(url) => {
             let options = postgres(url)?.options([("default_transaction_read_only", "on")]);
             sessions(&options).await?;
-            let pool = PgPoolOptions::new().max_connections(1).acquire_timeout(ACQUIRE);
             Backend::Postgres(alone(
-                pool.connect_with(options).await.map_err(|error| cannot(&error))?,
+                limited(1, COMMAND).connect_with(options).await.map_err(|error| cannot(&error))?,
             ))
         }
     }))

@@ -241,7 +241,10 @@ impl Store {
         on!(self, |pools| {
             let mut tx = pools.durable.begin_with(pools.begin).await?;
             if postgres {
-                // Replicas that start together take turns.
+                // Replicas that start together take turns, and a migration takes its time.
+                sqlx::raw_sql("SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0")
+                    .execute(&mut *tx)
+                    .await?;
                 sqlx::query("SELECT pg_advisory_xact_lock(7306362)").execute(&mut *tx).await?;
             }
             let tables: i64 = if postgres {
