@@ -412,22 +412,27 @@ fn a_paused_replica_takes_nothing_from_the_others() {
             std::thread::sleep(Duration::from_millis(7));
             false
         });
-        let request = innocent.request(client).expect("a session");
-        let answer = client.post("/v1/release", &request);
-        client
-            .post(
-                "/v1/revocations",
-                &json!({"kind": "certificate", "value": "11".repeat(32), "reason": "lost"}),
-            )
-            .ok();
-        assert_eq!(client.get("/readyz").status, 200);
+        // Whatever happens, the replica goes on: its clients wait for it.
+        let answers = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let request = innocent.request(client).expect("a session");
+            let answer = client.post("/v1/release", &request).ok();
+            let revoked =
+                json!({"kind": "certificate", "value": "11".repeat(32), "reason": "lost"});
+            client.post("/v1/revocations", &revoked).ok();
+            assert_eq!(client.get("/readyz").status, 200);
+            (request, answer)
+        }));
         signal(&replicas[0].child, "-CONT");
         stop.store(true, Ordering::Relaxed);
         assert!(
             caught,
             "the replica was never paused within a transaction: the test shows nothing"
         );
-        innocent.done.lock().unwrap().push((request, answer.ok()));
+        innocent
+            .done
+            .lock()
+            .unwrap()
+            .push(answers.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
     });
     // What was undone is done again, and counted once.
     let all = innocent.done.into_inner().unwrap();
