@@ -15,11 +15,13 @@ pub mod folder;
 mod generated;
 pub mod hex;
 pub mod interrupt;
+pub mod log;
 pub mod output;
 pub mod program;
 pub mod shell;
 
 pub use error::CliError;
 pub use exit::Exit;
+pub use log::Log;
 pub use output::Output;
 pub use program::Common;

@@ -116,6 +116,11 @@ pub const CODES: &[Code] = &[
         "Not the caller's fault. The log has the details.",
     ),
     Code::new(
+        "SHEF-SVC-032",
+        "the log cannot be written",
+        "The service releases no key without a line in its log (audit.required). Its operator must make room for the log, or restart its reader; then send the request again.",
+    ),
+    Code::new(
         "SHEF-SVC-040",
         "session is not valid",
         "The session token was changed, belongs to another tenant, or was made under another KEK. Ask for a new session.",

@@ -21,11 +21,11 @@ use crate::appraiser::{Collateral, Received};
 use crate::audit::Quiet;
 use crate::auth::{Identity, Rates};
 use crate::bodies::Bodies;
-use crate::config::Config;
+use crate::config::{Config, Retention};
 use crate::metrics::Metrics;
 use crate::problem::{Kind, Result};
 use crate::secrets::{Kek, Signer, read_secret};
-use crate::store::{DeviceCounts, Event, Store};
+use crate::store::{DeviceCounts, Event, FORGET, Store};
 use crate::tls;
 use crate::work_queue::WorkQueue;
 
@@ -421,10 +421,14 @@ impl App {
                 Forgotten::verify(&heads.signed, keys, &name, heads.kept)?;
             }
             let mut audit = Audit::new(&name, keys, Some(heads.kept));
+            let mut head = heads.kept;
             for row in &rows {
-                audit.push(&row.content)?;
+                // The signed time decides, whatever its column says.
+                if audit.push(&row.content)?.time >= before {
+                    break;
+                }
+                head = audit.head();
             }
-            let head = audit.head();
             Ok::<_, shef_proto::receipt::ReceiptError>((
                 head,
                 Forgotten { tenant: name, head, time }.sign(signer.cose()),
@@ -438,13 +442,16 @@ impl App {
             ))
         };
         let (to, signed) = verified.map_err(bad)?;
+        if to.seq == from.seq {
+            return Ok(0);
+        }
         self.store.forget_receipts(&Event::own(tenant, time), from, to, &signed).await
     }
 
-    /// Deletes expired data.
+    /// Deletes expired data of every tenant.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The first tenant whose data could not be deleted; those of all others are.
     ///
     /// # Panics
     /// Never: nothing panics under the lock.
@@ -453,17 +460,29 @@ impl App {
             self.work_queues.lock().expect("no panic under this lock").values().cloned().collect();
         work_queues.iter().for_each(|work_queue| work_queue.retire());
         let config = self.config.load_full();
-        let now = self.now();
+        let mut all = Ok(());
         for tenant in &config.tenants {
-            self.store.sweep(&tenant.name, now, config.retention.appraisals).await?;
-            if config.retention.receipt_days > 0 {
-                let before = now - i64::from(config.retention.receipt_days) * 86_400;
-                let gone = self.forget_receipts(&tenant.name, before).await?;
-                if gone > 0 {
-                    tracing::info!(target: "audit", tenant = %tenant.name, action = "receipts-forgotten", count = gone);
-                }
+            all = all.and(self.sweep_tenant(&tenant.name, &config.retention).await);
+        }
+        all
+    }
+
+    async fn sweep_tenant(&self, tenant: &str, retention: &Retention) -> Result<()> {
+        let now = self.now();
+        self.store.sweep(tenant, now, retention.appraisals).await?;
+        if retention.receipt_days == 0 {
+            return Ok(());
+        }
+        let before = now - i64::from(retention.receipt_days) * 86_400;
+        // In parts, so that releases go on in between.
+        loop {
+            let gone = self.forget_receipts(tenant, before).await?;
+            if gone > 0 {
+                tracing::info!(target: "audit", tenant, action = "receipts-forgotten", count = gone);
+            }
+            if gone < FORGET {
+                return Ok(());
             }
         }
-        Ok(())
     }
 }

@@ -5,7 +5,10 @@ use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use shef_console::Log;
+
 use crate::auth::Identity;
+use crate::problem::{Kind, Result};
 use crate::store::AppraisalRecord;
 
 /// Admits a burst of messages, then one in each period, and counts the suppressed ones. Strangers
@@ -68,6 +71,33 @@ pub fn appraisal(who: &Identity, action: &'static str, record: &AppraisalRecord)
 /// A change, and its subject.
 pub fn change(who: &Identity, action: &'static str, what: &str) {
     tracing::info!(target: "audit", tenant = %who.tenant, who = %who.name, role = who.role.name(), action, what);
+}
+
+/// How long a release waits for its line in the log.
+const WRITTEN: Duration = Duration::from_secs(2);
+
+/// A release that is about to be committed, in a service that releases nothing without a log:
+/// returns once the line is written.
+///
+/// # Errors
+/// [`Kind::Log`]: the line is lost or waits too long.
+pub async fn announced(who: &Identity, key: &str, version: i64, evidence: &[u8; 32]) -> Result<()> {
+    let refused = |why: &str| Err(Kind::Log.because(why.to_owned()).retry_after(5));
+    let Some(log) = Log::installed() else { return refused("this program has no log") };
+    let before = log.lost();
+    tracing::info!(
+        target: "audit", tenant = %who.tenant, who = %who.name, role = who.role.name(), action = "release-begins", key, version,
+        evidence = %hex::encode(evidence),
+    );
+    let (done, settled) = tokio::sync::oneshot::channel();
+    log.settled(move |lost| {
+        let _ = done.send(lost);
+    });
+    match tokio::time::timeout(WRITTEN, settled).await {
+        Ok(Ok(lost)) if lost == before => Ok(()),
+        Ok(_) => refused("the line about this release was lost"),
+        Err(_) => refused("the line about this release waits for the log's reader"),
+    }
 }
 
 /// A release, new or repeated.

@@ -9,7 +9,7 @@ use crate::app::signer;
 use crate::config::{Config, Database};
 use crate::problem::{Kind, Problem, Result};
 use crate::secrets::Kek;
-use crate::store::{EventChain, EventRow, Store};
+use crate::store::{EventChain, EventRow, Store, version};
 
 const PAGE: i64 = 1000;
 
@@ -29,8 +29,8 @@ async fn look(config: &Config, present: bool) -> Result<Store> {
 /// not contain the KEK.
 ///
 /// # Errors
-/// The file exists, the database or the copy is damaged, or the database is not SQLite: PostgreSQL
-/// has separate tools.
+/// The file exists, the database or the copy is damaged or does not pass the audit, or the database
+/// is not SQLite: PostgreSQL has separate tools.
 pub async fn backup(config: &Config, to: &Path) -> Result<()> {
     if matches!(config.database, Database::Postgres(_)) {
         return Err(Kind::Backup
@@ -57,7 +57,10 @@ pub async fn backup(config: &Config, to: &Path) -> Result<()> {
         // The final name only ever holds a complete copy.
         let part = Part::new(to, 0o600, to, |_| Ok(())).map_err(|error| cannot(to, error))?;
         store.copy_to(part.path()).await.map_err(|problem| cannot(to, problem.with_cause()))?;
-        Store::copy(part.path(), &kek).await?.close().await;
+        let copy = Store::copy(part.path(), &kek).await?;
+        let audited = audit_copy(config, &copy).await;
+        copy.close().await;
+        audited?;
         part.place(to).map_err(|error| cannot(to, error))
     }
     .await;
@@ -71,7 +74,7 @@ pub async fn backup(config: &Config, to: &Path) -> Result<()> {
 ///
 /// # Errors
 /// A database or remains of one exist, or the backup is not a database of this service, is damaged,
-/// of a newer version, or sealed under another KEK.
+/// of a newer version, sealed under another KEK, or does not pass the audit.
 pub async fn restore(config: &Config, from: &Path, now: i64) -> Result<()> {
     let Database::Sqlite(path) = &config.database else {
         return Err(Kind::Backup.because("the database is PostgreSQL: use pg_restore"));
@@ -111,15 +114,16 @@ pub async fn restore(config: &Config, from: &Path, now: i64) -> Result<()> {
     let part = Part::new(path, 0o600, path, |file| std::io::copy(&mut backup, file).map(drop))
         .map_err(|error| cannot(path, error))?;
     let ready = async {
-        let copy = Store::copy(part.path(), &kek).await;
-        copy.map_err(|problem| {
+        let refused = |problem: Problem| {
             // Not the service's database, but a file that was named.
             let kind = if problem.kind == Kind::Store { Kind::Backup } else { problem.kind };
             let why = problem.with_cause();
             kind.because(format!("{} cannot be restored: {why}", from.display()))
-        })?
-        .close()
-        .await;
+        };
+        let copy = Store::copy(part.path(), &kek).await.map_err(refused)?;
+        let audited = audit_copy(config, &copy).await;
+        copy.close().await;
+        audited.map_err(refused)?;
         let store = Store::command(&Database::Sqlite(part.path().to_owned()), &kek).await?;
         // One more second: a session made within this second expires then.
         let forgot = store.forget_sessions(now + config.limits.session_seconds + 1).await;
@@ -164,9 +168,22 @@ pub struct Audited {
 /// The first receipt or event that breaks a chain.
 pub async fn audit(config: &Config) -> Result<Vec<Audited>> {
     let store = look(config, true).await?;
-    let result = audit_in(config, &store).await;
+    let result = async {
+        store.hold().await?;
+        audit_in(config, &store).await
+    }
+    .await;
     store.close().await;
     result
+}
+
+/// Audits a copy of the database. One of an older version is audited once a service has extended
+/// it.
+async fn audit_copy(config: &Config, copy: &Store) -> Result<()> {
+    if copy.found < version() {
+        return Ok(());
+    }
+    audit_in(config, copy).await.map(drop)
 }
 
 async fn audit_in(config: &Config, store: &Store) -> Result<Vec<Audited>> {
@@ -241,6 +258,7 @@ pub async fn events<E: From<Problem>>(
     }
     let store = look(config, true).await?;
     let result = async {
+        store.hold().await?;
         for known in
             config.tenants.iter().filter(|known| tenant.is_none_or(|name| name == known.name))
         {

@@ -6,7 +6,7 @@ use crate::appraiser::Collateral;
 use crate::config::{Config, Database};
 use crate::init;
 use crate::problem::Result;
-use crate::run::ends_soon;
+use crate::run::{descriptors, ends_soon};
 use crate::secrets::Kek;
 use crate::store::{Store, version};
 use crate::time;
@@ -26,6 +26,7 @@ pub struct Report {
 /// # Errors
 /// The first thing that would keep the service from starting.
 pub async fn check(config: &Config, now: i64) -> Result<Report> {
+    descriptors(config, false)?;
     tls::server(&config.tls, now)?;
     init::authority_is_private(&config.file)?;
     let signer = signer(config)?;

@@ -41,6 +41,8 @@ struct File {
     #[serde(default)]
     retention: Retention,
     #[serde(default)]
+    audit: AuditLog,
+    #[serde(default)]
     compat: Compat,
     #[serde(default)]
     service: ServiceFile,
@@ -208,6 +210,15 @@ impl Default for Retention {
     }
 }
 
+/// The audit log.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AuditLog {
+    /// A release whose announcement cannot be logged is refused. Otherwise it is released, and the
+    /// line is lost.
+    pub required: bool,
+}
+
 /// Settings for clients of other services.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -298,6 +309,8 @@ pub struct Config {
     pub limits: Limits,
     /// How long to keep data.
     pub retention: Retention,
+    /// The audit log.
+    pub audit: AuditLog,
     /// Settings for clients of other services.
     pub compat: Compat,
     /// Operators of the service as a whole, as `TENANT/NAME`: they see the metrics of all tenants.
@@ -318,6 +331,22 @@ impl At<'_> {
         let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
         Kind::Config.because(format!("{}:{line}:{column}: {what}", self.name))
     }
+}
+
+/// Why an audience with a scheme is no URL. One without is any text.
+fn bad_url(audience: &str) -> Option<String> {
+    if !audience.contains("://") {
+        return None;
+    }
+    let authority =
+        audience.parse::<axum::http::Uri>().ok().and_then(|url| url.into_parts().authority);
+    let Some(authority) = authority else {
+        return Some("is no URL: expected such as https://verifier.example:8443".into());
+    };
+    let host = authority.host();
+    let address = host.trim_matches(['[', ']']).contains(':');
+    (address && !host.starts_with('['))
+        .then(|| "has an IPv6 address without brackets: expected such as https://[::1]:8443".into())
 }
 
 /// The tenants of a file.
@@ -694,8 +723,19 @@ impl Config {
                 ),
             ));
         }
+        if let Some(why) = bad_url(&audience) {
+            return Err(at.error(&file.audience.span(), format!("audience {audience:?} {why}")));
+        }
         let url = file.storage.url.get_ref();
         let database = if let Some(path) = url.strip_prefix("sqlite:") {
+            // Elsewhere these mean something else: another file, or none.
+            let other = ["//", "file:", ":memory:"].iter().any(|begin| path.starts_with(begin));
+            if path.is_empty() || other || path.contains('?') {
+                let text = format!(
+                    "storage.url = {url:?}: expected sqlite:FILE, the plain name of a file, without parameters"
+                );
+                return Err(at.error(&file.storage.url.span(), text));
+            }
             Database::Sqlite(folder.join(path))
         } else if url.starts_with("postgres://") || url.starts_with("postgresql://") {
             Database::Postgres(url.clone())
@@ -731,6 +771,7 @@ impl Config {
             retired: file.signing.retired.into_iter().map(|path| folder.join(path)).collect(),
             limits: file.limits,
             retention: file.retention,
+            audit: file.audit,
             compat: file.compat,
             operators,
             tenants,
@@ -797,6 +838,26 @@ mod tests {
             ("\"default\"", "7", "v.toml:4:8: invalid type"),
             ("[[tenant]]", "[limits]\nrate = 0\n[[tenant]]", "v.toml:4:1: limits.rate"),
             ("[[tenant]]", "[storage]\nurl = \"mysql:x\"\n[[tenant]]", "v.toml:4:7: storage.url"),
+            // Spellings of others: an empty database in place of the old one accepts revoked devices.
+            (
+                "[[tenant]]",
+                "[storage]\nurl = \"sqlite://v.db\"\n[[tenant]]",
+                "v.toml:4:7: storage.url",
+            ),
+            (
+                "[[tenant]]",
+                "[storage]\nurl = \"sqlite:v.db?mode=ro\"\n[[tenant]]",
+                "v.toml:4:7: stor",
+            ),
+            ("[[tenant]]", "[storage]\nurl = \"sqlite::memory:\"\n[[tenant]]", "v.toml:4:7: stor"),
+            ("[[tenant]]", "[storage]\nurl = \"sqlite:file:v.db\"\n[[tenant]]", "v.toml:4:7: stor"),
+            ("[[tenant]]", "[storage]\nurl = \"sqlite:\"\n[[tenant]]", "v.toml:4:7: storage.url"),
+            ("https://v.example", "https://::1:8443", "v.toml:2:12: audience \"https://::1:8443\""),
+            (
+                "https://v.example",
+                "https://[::1:8443",
+                "v.toml:2:12: audience \"https://[::1:8443\"",
+            ),
             (
                 "[[tenant]]",
                 "[limits]\nrelease_seconds = 299\n[[tenant]]",

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{Parser, Subcommand};
-use shef_console::{CliError, Common, Exit, Output, applied, exit, output, program, shell};
+use shef_console::{CliError, Common, Exit, Log, Output, applied, exit, output, program, shell};
 use shef_verifierd::auth::Identity;
 use shef_verifierd::config::Config;
 use shef_verifierd::init::Listed;
@@ -18,6 +18,9 @@ use tracing_subscriber::EnvFilter;
 /// Libraries keep copies of keys in their buffers.
 #[global_allocator]
 static ALLOCATOR: shef_erase::Erasing = shef_erase::Erasing;
+
+/// How long the end of the program waits for the reader of its log.
+const LOG: Duration = Duration::from_secs(2);
 
 #[derive(Parser)]
 #[command(
@@ -455,14 +458,18 @@ fn main() -> ExitCode {
         |output, args: Args| {
             let filter =
                 EnvFilter::try_from_env("SHEF_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+            let log = Log::install();
+            let writer = log.clone();
             tracing_subscriber::fmt()
                 .json()
                 .flatten_event(true)
                 .with_env_filter(filter)
-                .with_writer(std::io::stderr)
+                .with_writer(move || writer.clone())
                 .log_internal_errors(false)
                 .init();
-            command(output, args.command)
+            let ended = command(output, args.command);
+            log.flush(LOG);
+            ended
         },
     );
     ended.into()

@@ -88,6 +88,8 @@ kinds! {
     Busy = ("SHEF-SVC-030", 503),
     /// Internal error.
     Internal = ("SHEF-SVC-031", 500),
+    /// The log cannot be written, and it is required.
+    Log = ("SHEF-SVC-032", 503),
 
     /// Session token not from this service.
     Session = ("SHEF-SVC-040", 400),

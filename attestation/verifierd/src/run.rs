@@ -66,11 +66,46 @@ pub struct Running {
     jobs: Vec<JoinHandle<()>>,
 }
 
+/// Descriptors for everything but connections of clients: files, listeners, workers.
+const DESCRIPTORS: u64 = 128;
+
+/// Checks that this process may open as many files as the configuration needs, and raises its own
+/// limit to that; `raise` is false for a command that only checks.
+///
+/// # Errors
+/// The limit cannot be raised so far.
+pub fn descriptors(config: &Config, raise: bool) -> Result<()> {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    // SQLite has three files for a connection.
+    let need = config.limits.connections as u64 + 3 * u64::from(config.connections) + DESCRIPTORS;
+    let mut limit = getrlimit(Resource::Nofile);
+    let enough = |most: Option<u64>| most.is_none_or(|most| most >= need);
+    if enough(limit.current) {
+        return Ok(());
+    }
+    if !enough(limit.maximum) {
+        let most = limit.maximum.unwrap_or(u64::MAX);
+        let text = format!(
+            "limits.connections = {} needs {need} open files, and this process may open {most}: raise the limit (ulimit -n, LimitNOFILE=), or \
+             lower limits.connections",
+            config.limits.connections
+        );
+        return Err(crate::problem::Kind::Config.because(text));
+    }
+    if raise {
+        limit.current = Some(need);
+        setrlimit(Resource::Nofile, limit)
+            .map_err(|error| crate::problem::Kind::Internal.because(error.to_string()))?;
+    }
+    Ok(())
+}
+
 /// Starts the service; returns once it accepts connections.
 ///
 /// # Errors
 /// A file, the database or the address cannot be used.
 pub async fn start(config: Config, clock: Clock) -> Result<Running> {
+    descriptors(&config, true)?;
     let now = clock.now();
     let limits = config.limits.clone();
     let tls = Arc::new(ArcSwap::new(tls::server(&config.tls, now)?));

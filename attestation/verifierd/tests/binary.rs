@@ -7,7 +7,9 @@ use std::process::{Child, Command, Output, Stdio};
 use serde_json::json;
 use shef_proto::evidence::Layer;
 use shef_proto::hpke_suite::generate_key_pair;
+use shef_verifierd::config::Config;
 use shef_verifierd::secrets::{Kek, SystemEntropy, read_secret};
+use shef_verifierd::store::Store;
 use sqlx::Connection as _;
 
 use shef_fixtures::service::*;
@@ -964,8 +966,21 @@ fn backup_restore_and_audit() {
     let copy = copy.to_str().unwrap();
     assert!(command(&["backup", "--config", &dir.config, "--out", copy]).status.success());
     fails(&["backup", "--config", &dir.config, "--out", copy], 5, "SHEF-SVC-009");
+    // Whoever reads everything sees one moment, whatever is released meanwhile.
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let config = Config::read(std::path::Path::new(&dir.config)).unwrap();
+    let kek = Kek::read(&config.kek).unwrap();
+    let heads = |store: &Store| runtime.block_on(store.heads("default")).unwrap().head.seq;
+    let held = runtime.block_on(async {
+        let store = Store::look(&config.database, &kek, true).await.unwrap().unwrap();
+        store.hold().await.unwrap();
+        store
+    });
+    assert_eq!(heads(&held), 1);
     // Released after the backup: the restored database must not release it again.
     let late = release(&process.client);
+    assert_eq!(heads(&held), 1);
+    runtime.block_on(held.close());
     let Process { mut child, .. } = process;
     signal(&child, "-TERM");
     child.wait().unwrap();
@@ -973,6 +988,20 @@ fn backup_restore_and_audit() {
     for file in ["verifierd.db", "verifierd.db-wal", "verifierd.db-shm"] {
         let _ = std::fs::remove_file(dir.path.join(file));
     }
+    // A copy that does not pass the audit takes no database's place.
+    let changed = dir.path.join("changed.db");
+    std::fs::copy(copy, &changed).unwrap();
+    let without_receipts = |database: &std::path::Path| {
+        runtime.block_on(async {
+            let pool = sqlx::SqlitePool::connect(database.to_str().unwrap()).await.unwrap();
+            sqlx::query("DELETE FROM receipt").execute(&pool).await.unwrap();
+            pool.close().await;
+        });
+    };
+    without_receipts(&changed);
+    let args = ["restore", "--config", &dir.config, "--from", changed.to_str().unwrap()];
+    assert!(fails(&args, 1, "SHEF-SVC-010").contains("cannot be restored"));
+    assert!(!dir.path.join("verifierd.db").exists());
     assert!(command(&["restore", "--config", &dir.config, "--from", copy]).status.success());
     let Process { mut child, client } = run(&dir);
     client.post("/v1/release", &late).problem(409, "SHEF-SVC-042");
@@ -981,15 +1010,12 @@ fn backup_restore_and_audit() {
     child.wait().unwrap();
     // A receipt missing from the database is detected.
     assert!(command(&["audit", "--config", &dir.config]).status.success());
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(async {
-        let pool = sqlx::SqlitePool::connect(dir.path.join("verifierd.db").to_str().unwrap())
-            .await
-            .unwrap();
-        sqlx::query("DELETE FROM receipt").execute(&pool).await.unwrap();
-        pool.close().await;
-    });
+    without_receipts(&dir.path.join("verifierd.db"));
     assert!(fails(&["audit", "--config", &dir.config], 1, "SHEF-SVC-010").contains("SHEF-PRO-092"));
+    let late = dir.path.join("late.db");
+    let args = ["backup", "--config", &dir.config, "--out", late.to_str().unwrap()];
+    fails(&args, 1, "SHEF-SVC-010");
+    assert!(!late.exists());
 }
 
 #[test]

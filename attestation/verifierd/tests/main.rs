@@ -11,6 +11,7 @@ mod ended;
 mod exchanges;
 mod fleet;
 mod kbs;
+mod logs;
 mod operators;
 mod page;
 mod policies;

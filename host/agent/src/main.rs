@@ -9,7 +9,7 @@ use serde::Serialize;
 use shef_agent::init::{Plan, add_owner, init, readmit, renew, revoke};
 use shef_agent::{Agent, AgentError, Config, confirm, told};
 use shef_console::output::{Color, warn};
-use shef_console::{CliError, Common, Exit, Output, exit, program};
+use shef_console::{CliError, Common, Exit, Log, Output, exit, program};
 use shef_device::Uri;
 use shef_remote::{Limits, TlsFiles, list};
 use tokio::signal::unix::SignalKind;
@@ -199,10 +199,11 @@ fn serve(output: &Output, path: &std::path::Path, log_json: bool) -> Result<(), 
         tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
     let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
     // A log that cannot be written, as on a full disk, does not stop the agent: the subscriber
-    // would report it on the same stderr, and panic.
+    // would report it on stderr, and panic.
+    let lines = Log::install();
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(move || lines.clone())
         .with_ansi(terminal)
         .log_internal_errors(false);
     if log_json {

@@ -1,13 +1,15 @@
 //! Health, readiness, metrics, published keys, the API description.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use axum::{Extension, Json, Router};
 use serde_json::{Value, json};
+use shef_console::Log;
 
 use super::{Shared, openapi};
 use crate::app::App;
@@ -22,7 +24,13 @@ pub fn router() -> Router<Arc<App>> {
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics))
         .route("/.well-known/jwks.json", get(jwks))
-        .route("/v1/openapi.json", get(async || Json(openapi())))
+        .route("/v1/openapi.json", get(description))
+}
+
+/// Anybody may ask for it, so it is written once.
+async fn description() -> impl IntoResponse {
+    static TEXT: LazyLock<Bytes> = LazyLock::new(|| openapi().to_string().into());
+    ([(header::CONTENT_TYPE, "application/json")], TEXT.clone())
 }
 
 async fn ready(State(app): Shared) -> Result<Json<Value>> {
@@ -33,9 +41,17 @@ async fn ready(State(app): Shared) -> Result<Json<Value>> {
         return Err(Kind::Store
             .because("the server certificate has ended: issue a new one and send SIGHUP"));
     }
-    Ok(Json(
-        json!({"status": "ready", "version": env!("CARGO_PKG_VERSION"), "certificate_ends": end}),
-    ))
+    let log = Log::installed().map(|log| log.works());
+    if config.audit.required && log != Some(true) {
+        return Err(Kind::Log.because("its reader is gone or stuck, or its disk is full"));
+    }
+    let log = log.map_or("none", |works| if works { "written" } else { "lost" });
+    Ok(Json(json!({
+        "status": "ready",
+        "version": env!("CARGO_PKG_VERSION"),
+        "certificate_ends": end,
+        "log": log,
+    })))
 }
 
 /// The tenant's metrics; all tenants' for operators of the service.
@@ -74,6 +90,11 @@ async fn metrics(
             "shef_stored_bytes",
             "Bytes that are stored, as each tenant's count against limits.tenant_bytes.",
             stored as f64,
+        ),
+        Gauge::one(
+            "shef_log_lost_lines",
+            "Lines of the log that were lost: their reader is gone or too slow, or their disk is full.",
+            Log::installed().map_or(0, |log| log.lost()) as f64,
         ),
         Gauge {
             name: "shef_certificate_seconds_left",

@@ -295,6 +295,7 @@ fn describe(route: &Route) -> Option<Describe> {
                 ("status", Text, "ready"),
                 ("version", Text, "of the program"),
                 ("certificate_ends", Number, "seconds since 1970"),
+                ("log", Text, "`written`; `lost` if lines of the log are lost; `none`"),
             ],
         )),
         ("GET", "/metrics") => gives(Other(200, &["text/plain"])),

@@ -282,6 +282,9 @@ async fn commit(
         generation: case.collateral.generation,
         record: &appraised.record,
     };
+    if app.config.load().audit.required {
+        audit::announced(case.identity, &key.name, key.version, &digest).await?;
+    }
     let signer = app.signer.load_full();
     app.store
         .release(&new, |head| {

@@ -210,7 +210,7 @@ pub struct ReceiptRow {
 row!(ReceiptRow { seq, time, name, content });
 
 /// Maximum number of receipts to delete at a time: each is verified first.
-const FORGET: i64 = 500;
+pub const FORGET: u64 = 500;
 
 struct HeadsRow {
     seq: i64,
@@ -636,7 +636,7 @@ impl Store {
                  ORDER BY seq LIMIT $2",
             )
             .bind(tenant)
-            .bind(FORGET)
+            .bind(FORGET as i64)
             .fetch_all(&pools.read)
             .await?;
             let old = oldest.iter().take_while(|row| row.time < before).count();

@@ -26,7 +26,9 @@ pub use collateral::{
     SignerRow, revoked_value,
 };
 pub use events::{Event, EventChain, EventRow};
-pub use keys::{Heads, KeyRow, KeyVersionRow, NewRelease, NewVersion, ReceiptRow, Released};
+pub use keys::{
+    FORGET, Heads, KeyRow, KeyVersionRow, NewRelease, NewVersion, ReceiptRow, Released,
+};
 pub use records::{AppraisalRecord, AppraisalRow, DeviceCounts, DeviceRow};
 
 /// The current version of the schema.
@@ -168,6 +170,23 @@ impl Store {
             )));
         }
         Ok(Some(store))
+    }
+
+    /// From now on, the store shows the database as it is at this moment, whatever a service writes.
+    /// For a store by [`Store::look`], which has one connection.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn hold(&self) -> Result<()> {
+        let begin = match self.backend {
+            Backend::Sqlite(_) => "BEGIN",
+            Backend::Postgres(_) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        };
+        on!(self, |pools| {
+            // Of the pool's only connection. It ends with it.
+            sqlx::raw_sql(begin).execute(&pools.read).await?;
+            Ok(())
+        })
     }
 
     /// Opens a copy of an SQLite database for reading, and checks that it is intact and belongs to
