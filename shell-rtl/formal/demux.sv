@@ -141,6 +141,8 @@ module demux
             (b_ready == (2'(acc_req_i.b_ready) << dut.g_demux.b_from)));
       if (burst_open && acc_rsp.r_valid) assert (dut.g_demux.r_from == burst_set);
       if (burst_open) assert (dut.g_demux.u_r.held_q && dut.g_demux.u_r.sel_q == burst_set);
+      // no set is first
+      assert (!dut.g_demux.u_r.first_q && !dut.g_demux.u_b.first_q);
       assert (dut.g_demux.u_order.count_q <= 6'd32 &&
           5'(dut.g_demux.u_order.wp_q - dut.g_demux.u_order.rp_q) ==
           dut.g_demux.u_order.count_q[4:0]);
