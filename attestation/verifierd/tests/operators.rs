@@ -1334,7 +1334,7 @@ fn the_reference_page_is_the_configuration() {
             )
         })
         .collect();
-    assert_eq!(tables.len(), 11);
+    assert_eq!(tables.len(), 12);
     let defaults = [
         ("[limits]", toml::Value::try_from(shef_verifierd::config::Limits::default()).unwrap()),
         (
