@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use shef_files as files;
 use shef_proto::crypto::scrub::{DERIVATION, scrubbed};
 use shef_proto::hpke_suite::PublicKey;
@@ -18,7 +18,7 @@ use tokio::task::block_in_place;
 use zeroize::Zeroizing;
 
 use crate::appraiser::{Collateral, Received};
-use crate::audit::Quiet;
+use crate::audit::{Logins, Quiet};
 use crate::auth::{Identity, Rates};
 use crate::bodies::Bodies;
 use crate::config::{Config, Retention};
@@ -87,15 +87,14 @@ pub struct App {
     waiting: Arc<Semaphore>,
     /// Last count of each tenant's devices, and its time.
     counted: tokio::sync::Mutex<HashMap<String, (i64, DeviceCounts)>>,
+    /// Why nothing can be written to the database, as of the last probe.
+    pub unwritable: ArcSwapOption<String>,
     /// Limits refused logins in the log.
-    pub logins: Arc<Quiet>,
+    pub logins: Arc<Logins>,
     /// Limits, for each identity, the refusals that become events: no identity can crowd out
     /// another's.
     refusals: Mutex<HashMap<String, Quiet>>,
 }
-
-/// Refused logins that may be logged in a burst, and the time until one more may be.
-const LOGINS: (u32, Duration) = (50, Duration::from_secs(2));
 
 /// Refusals of one identity that may be recorded in a burst, and the time until one more may be:
 /// 1,440 a day.
@@ -127,6 +126,23 @@ pub fn signer(config: &Config) -> Result<Signer> {
     scrubbed::<DERIVATION, _>(|| Signer::new(&*read_secret(&config.signing_key)?, retired))
 }
 
+/// Checks that every key that has signed receipts is still published: without it, nobody can verify
+/// them.
+///
+/// # Errors
+/// The first that is not.
+pub fn published(signer: &Signer, signers: &[String]) -> Result<()> {
+    let known: Vec<_> =
+        signer.public_keys().iter().map(|key| hex::encode(key.as_bytes())).collect();
+    match signers.iter().find(|key| !known.contains(key)) {
+        None => Ok(()),
+        Some(lost) => Err(Kind::Material.because(format!(
+            "the key {lost} has signed receipts of this database, and is neither signing.key nor one of the retired ones: put the line {lost} \
+             back into signing.key.retired"
+        ))),
+    }
+}
+
 impl App {
     /// Opens everything that the configuration names.
     ///
@@ -150,14 +166,36 @@ impl App {
             clock,
             collateral: Mutex::default(),
             counted: tokio::sync::Mutex::default(),
-            logins: Arc::new(Quiet::new(LOGINS.0, LOGINS.1)),
+            unwritable: ArcSwapOption::empty(),
+            logins: Arc::default(),
             refusals: Mutex::default(),
             config: ArcSwap::from_pointee(config),
         };
+        app.sign_as(&app.signer.load()).await?;
         app.store.limit(app.config.load().limits.tenant_bytes);
         app.add_tenants().await?;
         app.bring_up_to_date().await?;
         Ok(Arc::new(app))
+    }
+
+    /// Remembers that receipts are signed by this key from now on.
+    ///
+    /// # Errors
+    /// A key that has signed receipts is not published any more, or the database does not answer.
+    async fn sign_as(&self, signer: &Signer) -> Result<()> {
+        published(signer, &self.store.signers().await?)?;
+        self.store.add_signer(&hex::encode(signer.public_keys()[0].as_bytes()), self.now()).await
+    }
+
+    /// Finds out whether the database can be written.
+    ///
+    /// # Errors
+    /// It cannot.
+    pub async fn probe(&self) -> Result<()> {
+        let written = self.store.probe(self.now()).await;
+        let why = written.as_ref().err().map(|problem| Arc::new(problem.with_cause()));
+        self.unwritable.store(why);
+        written
     }
 
     /// Adds what older versions did not remember or sign, once, after a schema migration. Also
@@ -283,6 +321,7 @@ impl App {
         let signer = signer(&config)?;
         let kek = Kek::read(&config.kek)?;
         self.store.check_kek(&kek).await?;
+        self.sign_as(&signer).await?;
         let before = self.config.swap(Arc::new(config));
         if let Err(problem) = self.add_tenants().await {
             self.config.store(before);

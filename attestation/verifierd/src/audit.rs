@@ -1,11 +1,13 @@
 //! The audit log: one structured event for each appraisal, release and change. It never contains
 //! secrets, evidence or bodies.
 
-use std::net::SocketAddr;
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use shef_console::Log;
+use shef_tls::admission::network;
 
 use crate::auth::Identity;
 use crate::problem::{Kind, Result};
@@ -25,6 +27,13 @@ impl Quiet {
     #[must_use]
     pub fn new(most: u32, period: Duration) -> Self {
         Self { most, period, state: Mutex::new((most, Instant::now(), 0)) }
+    }
+
+    /// Whether nothing was suppressed, and a whole burst may come.
+    fn is_idle(&self, now: Instant) -> bool {
+        let (left, since, held) = *self.state.lock().expect("no panic under this lock");
+        let passed = now.saturating_duration_since(since);
+        held == 0 && passed >= self.period * self.most.saturating_sub(left)
     }
 
     /// Whether this message may be written, and if so, how many were suppressed since the last one.
@@ -50,10 +59,48 @@ impl Quiet {
     }
 }
 
+/// Refused logins of one network that may be logged in a burst, and the time until one more may be.
+const LOGINS: (u32, Duration) = (50, Duration::from_secs(2));
+/// Networks with an account of their own; all others share one.
+const NETWORKS: usize = 256;
+
+/// Admits messages about refused logins by the network that they come from: a noisy one does not
+/// hide the others.
+#[derive(Debug)]
+pub struct Logins {
+    own: Mutex<HashMap<IpAddr, Quiet>>,
+    others: Quiet,
+}
+
+impl Default for Logins {
+    fn default() -> Self {
+        Self { own: Mutex::default(), others: Quiet::new(LOGINS.0, LOGINS.1) }
+    }
+}
+
+impl Logins {
+    /// As [`Quiet::pass`], for this network.
+    ///
+    /// # Panics
+    /// Never: nothing panics under the lock.
+    pub fn pass(&self, network: Option<IpAddr>, now: Instant) -> Option<u64> {
+        let Some(network) = network else { return self.others.pass(now) };
+        let mut own = self.own.lock().expect("no panic under this lock");
+        if own.len() >= NETWORKS && !own.contains_key(&network) {
+            own.retain(|_, quiet| !quiet.is_idle(now));
+        }
+        if own.len() >= NETWORKS && !own.contains_key(&network) {
+            return self.others.pass(now);
+        }
+        own.entry(network).or_insert_with(|| Quiet::new(LOGINS.0, LOGINS.1)).pass(now)
+    }
+}
+
 /// A login that the handshake or the check of a request's credentials refused. The credentials are
 /// never logged.
-pub fn login_refused(quiet: &Quiet, address: Option<SocketAddr>, reason: &str) {
-    if let Some(held_back) = quiet.pass(Instant::now()) {
+pub fn login_refused(logins: &Logins, address: Option<SocketAddr>, reason: &str) {
+    let network = address.map(|address| network(address.ip()));
+    if let Some(held_back) = logins.pass(network, Instant::now()) {
         let address = address.map_or_else(String::new, |address| address.to_string());
         tracing::warn!(target: "audit", action = "login-refused", address, reason, held_back);
     }
@@ -110,6 +157,23 @@ pub fn release(who: &Identity, key: &str, version: i64, seq: u64, fresh: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_noisy_network_hides_no_other() {
+        let (logins, start) = (Logins::default(), Instant::now());
+        let network = |n: u32| Some(IpAddr::from(n.to_be_bytes()));
+        let noisy = (0..1000).filter(|_| logins.pass(network(0), start).is_some()).count();
+        assert_eq!((noisy, logins.pass(network(1), start)), (LOGINS.0 as usize, Some(0)));
+        // Beyond the networks that are remembered, all share one account.
+        let many = |from: u32, now| {
+            (from..from + 2000).filter(|n| logins.pass(network(*n), now).is_some()).count()
+        };
+        assert_eq!(many(2, start), NETWORKS - 2 + LOGINS.0 as usize);
+        // What has long been quiet makes room; what suppressed something is remembered.
+        let later = start + Duration::from_secs(1000);
+        assert_eq!(many(10_000, later), NETWORKS - 1 + LOGINS.0 as usize);
+        assert_eq!(logins.pass(network(0), later), Some(950));
+    }
 
     #[test]
     fn what_is_held_back_is_counted() {

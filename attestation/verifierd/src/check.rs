@@ -1,7 +1,7 @@
 //! `shef-verifierd check`: checks a configuration, its files and its database, beside the service
 //! that may run on it. Writes nothing.
 
-use crate::app::signer;
+use crate::app::{published, signer};
 use crate::appraiser::Collateral;
 use crate::config::{Config, Database};
 use crate::init;
@@ -74,6 +74,7 @@ async fn look(
         return Ok(());
     }
     store.sound().await?;
+    published(&signer(config)?, &store.signers().await?)?;
     let of = if matches!(config.database, Database::Sqlite(_)) { "SQLite" } else { "PostgreSQL" };
     if store.found < version() {
         report.notes.push(format!(

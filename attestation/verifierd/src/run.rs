@@ -139,6 +139,9 @@ pub async fn start(config: Config, clock: Clock) -> Result<Running> {
         job(Duration::from_secs(60), "certificates", |app| {
             Box::pin(async move { warn(&app).await })
         }),
+        job(Duration::from_secs(5), "nothing can be written", |app| {
+            Box::pin(async move { app.probe().await })
+        }),
         job(Duration::from_millis(200), "checkpoint", |app| {
             Box::pin(async move { app.store.checkpoint().await })
         }),

@@ -30,7 +30,7 @@ use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 use tower::ServiceExt as _;
 
-use crate::audit::{self, Quiet};
+use crate::audit::{self, Logins};
 use crate::auth::Identity;
 use crate::metrics::{Counter, Metrics};
 use crate::problem::{Kind, Result};
@@ -127,7 +127,7 @@ pub async fn serve(
     tls: Arc<ArcSwap<Material>>,
     router: Router,
     timing: Timing,
-    (metrics, quiet): (Arc<Metrics>, Arc<Quiet>),
+    (metrics, logins): (Arc<Metrics>, Arc<Logins>),
     mut stop: watch::Receiver<bool>,
 ) {
     let quarter = (timing.connections / 4).max(1);
@@ -154,7 +154,7 @@ pub async fn serve(
         // In the order of arrival: the oldest makes room.
         let (permit, pool) = (admission.enter(address.ip()), Arc::clone(&pool));
         let (tls, router, mut stop) = (Arc::clone(&tls), router.clone(), stop.clone());
-        let (metrics, quiet) = (Arc::clone(&metrics), Arc::clone(&quiet));
+        let (metrics, logins) = (Arc::clone(&metrics), Arc::clone(&logins));
         tokio::spawn(async move {
             let shaken = tokio::select! {
                 shaken = timeout(timing.header, handshake(stream, &permit, &tls, timing.idle)) => shaken,
@@ -180,7 +180,11 @@ pub async fn serve(
                 }
                 Ok(Err(error)) => {
                     metrics.count(Counter::Handshakes, None, &["refused"]);
-                    audit::login_refused(&quiet, Some(address), &format!("TLS handshake: {error}"));
+                    audit::login_refused(
+                        &logins,
+                        Some(address),
+                        &format!("TLS handshake: {error}"),
+                    );
                 }
                 Err(_) => metrics.count(Counter::Handshakes, None, &["slow"]),
             }

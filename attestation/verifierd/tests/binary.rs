@@ -838,8 +838,19 @@ fn a_full_disk_releases_nothing_and_loses_nothing() {
         client.post("/v1/appraise", &appraisal).problem(503, "SHEF-SVC-004");
     }
     assert_eq!((count(&client), client.get("/healthz").status), ((1, 1), 200));
+    // A probe every few seconds finds it.
+    let until_ready = |ready: bool| {
+        let start = std::time::Instant::now();
+        while (client.get("/readyz").status == 200) != ready {
+            assert!(start.elapsed().as_secs() < 60, "/readyz does not know that the disk is full");
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    };
+    until_ready(false);
+    client.get("/readyz").problem(503, "SHEF-SVC-004");
     // With space again: a refused request used nothing up, and the released boxes are there.
     limit_files(&child.id().to_string(), "unlimited");
+    until_ready(true);
     client.post("/v1/release", &open).ok();
     assert_eq!(client.post("/v1/release", &first).ok(), answer);
     assert_eq!(count(&client), (2, 2));

@@ -788,6 +788,22 @@ fn the_signing_key_is_rotated_by_a_command() {
         .ok();
     // The chain across the rotation verifies with all of them.
     assert_eq!(service.runtime.block_on(backup::audit(&config(&service))).unwrap()[0].head.seq, 4);
+    // Without one of them it does not, and neither check nor a service passes over it.
+    let retired = service.dir.join("signing.key.retired");
+    let text = std::fs::read_to_string(&retired).unwrap();
+    std::fs::write(
+        &retired,
+        text.lines().skip(1).map(|line| format!("{line}\n")).collect::<String>(),
+    )
+    .unwrap();
+    let lost = |problem: Problem| {
+        assert_eq!(problem.kind, Kind::Material);
+        assert!(problem.detail.contains("has signed receipts"), "{}", problem.detail);
+    };
+    lost(service.runtime.block_on(check::check(&config(&service), now())).unwrap_err());
+    lost(service.runtime.block_on(service.running().reload(config(&service))).unwrap_err());
+    std::fs::write(&retired, text).unwrap();
+    service.runtime.block_on(service.running().reload(config(&service))).unwrap();
 }
 
 /// The service's user can replace any of its files by a link.

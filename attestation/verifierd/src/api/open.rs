@@ -15,7 +15,7 @@ use super::{Shared, openapi};
 use crate::app::App;
 use crate::auth::Identity;
 use crate::metrics::Gauge;
-use crate::problem::{Kind, Result};
+use crate::problem::{Kind, Problem, Result};
 use crate::tls;
 
 pub fn router() -> Router<Arc<App>> {
@@ -40,6 +40,10 @@ async fn ready(State(app): Shared) -> Result<Json<Value>> {
     if end <= app.now() {
         return Err(Kind::Store
             .because("the server certificate has ended: issue a new one and send SIGHUP"));
+    }
+    if let Some(why) = app.unwritable.load_full() {
+        let problem = Kind::Store.because("the database cannot be written");
+        return Err(Problem { cause: Some(String::clone(&why)), ..problem.retry_after(5) });
     }
     let log = Log::installed().map(|log| log.works());
     if config.audit.required && log != Some(true) {

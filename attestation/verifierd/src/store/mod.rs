@@ -369,6 +369,57 @@ impl Store {
         Ok(())
     }
 
+    /// Writes a row, as a release does, to find out whether anything can be written. A database
+    /// whose connections are all in use counts as one that can.
+    ///
+    /// # Errors
+    /// It cannot.
+    pub async fn probe(&self, now: i64) -> Result<()> {
+        on!(self, |pools| {
+            let written = sqlx::query(
+                "INSERT INTO meta (name, number, content) VALUES ('probe', $1, '') ON CONFLICT (name) DO UPDATE SET number = excluded.number",
+            )
+            .bind(now)
+            .execute(&pools.durable)
+            .await;
+            match written {
+                Ok(_) | Err(sqlx::Error::PoolTimedOut) => Ok(()),
+                Err(error) => Err(error.into()),
+            }
+        })
+    }
+
+    /// The public keys, in hexadecimal, that have signed receipts of this database.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn signers(&self) -> Result<Vec<String>> {
+        on!(self, |pools| {
+            let rows: Vec<(String,)> = sqlx::query_as(
+                "SELECT content FROM meta WHERE name LIKE 'signer:%' ORDER BY number",
+            )
+            .fetch_all(&pools.read)
+            .await?;
+            Ok(rows.into_iter().map(|row| row.0).collect())
+        })
+    }
+
+    /// Remembers a public key that signs from now on.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn add_signer(&self, key: &str, now: i64) -> Result<()> {
+        on!(self, |pools| {
+            sqlx::query("INSERT INTO meta (name, number, content) VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING")
+                .bind(format!("signer:{key}"))
+                .bind(now)
+                .bind(key)
+                .execute(&pools.durable)
+                .await?;
+            Ok(())
+        })
+    }
+
     /// Marks every session that expires before `until` as used.
     ///
     /// # Errors
