@@ -5,10 +5,15 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use shef_device::{SimKernel, mailbox};
-use shef_kernel::{Kernel, KernelImage, Medium, SIGNATURE_FILE_LEN, SIMULATED_SIGNER, boot};
+use shef_kernel::{
+    BootError, Kernel, KernelImage, Measurement, Medium, SIGNATURE_FILE_LEN, SIMULATED_SIGNER,
+    admit, boot,
+};
 use shef_project::TARGET;
 use shef_proto::cose::SigningKey;
+use shef_proto::crypto;
 use shef_proto::entropy::Entropy;
+use shef_regs::bus::sys;
 use shef_rtl::{
     KernelPort, KernelSim, KernelSnapshot, KernelStraps, Library, Moment, Noise, fair_noise,
     sparse_noise,
@@ -120,12 +125,22 @@ impl Power {
     }
 }
 
+/// The files of a boot medium of this card: kernel image, its signature, certificate.
+pub(crate) fn boot_files(kernel: SimKernel, fuses: &Fuses) -> [Vec<u8>; 3] {
+    let (image, signature) = match kernel {
+        SimKernel::Firmware => (FIRMWARE.to_vec(), *SIGNATURE),
+        SimKernel::Native => signed(kernel_image(kernel), SIMULATED_SIGNER),
+    };
+    [image, signature.to_vec(), fuses.certificate.clone()]
+}
+
 /// A Security Kernel and the host's side of its mailbox. Offsets are those of the control window.
 ///
 /// An access returns `None` or `false` if the bus answers with an error.
 pub(crate) trait Mailbox {
-    /// Powers on with the manufacturer's fuses.
-    fn power_on(&mut self, fuses: &Rc<Fuses>) -> Result<(), CardError>;
+    /// Powers on with the manufacturer's fuses, and boots from a medium of the host or from the
+    /// card's own. Returns the alert, 0 for none; a refused medium of the host is one.
+    fn power_on(&mut self, fuses: &Rc<Fuses>, medium: Option<&[u8]>) -> Result<u32, CardError>;
     /// The shell's debug state changes, which halts the kernel until the next power-on.
     fn debug(&mut self, on: bool) -> Result<(), CardError>;
     /// Reads a word.
@@ -135,6 +150,8 @@ pub(crate) trait Mailbox {
 }
 
 /// The kernel as a function of this program. It answers within the doorbell write.
+///
+/// It refuses a medium as the boot ROM does, and any kernel but itself.
 pub(crate) struct Native {
     hardware: Hardware,
     kernel: Option<Kernel<CardPlatform>>,
@@ -153,20 +170,55 @@ impl Native {
             status: mailbox::STATUS_IDLE,
         }
     }
+
+    /// Boots from a medium of the host.
+    fn boot(&self, fuses: &Rc<Fuses>, medium: &[u8]) -> Result<Kernel<CardPlatform>, BootError> {
+        let bad = |what| BootError::KernelImage { what };
+        let bytes = |at: usize, len: usize| {
+            medium.get(at..).and_then(|rest| rest.get(..len)).ok_or(bad("length"))
+        };
+        let word = |at| bytes(at, 4).map_or([0; 4], |word| [word[0], word[1], word[2], word[3]]);
+        let layout = Medium::read(medium.len(), medium.len(), word)?;
+        let image = bytes(Medium::IMAGE, layout.image_len)?;
+        let KernelImage { svn, version, .. } = KernelImage::parse(image)?;
+        let kernel = Measurement { digest: KernelImage::digest(image), svn, version };
+        let signature = bytes(layout.signature(), SIGNATURE_FILE_LEN)?;
+        let signature = signature.first_chunk().ok_or(bad("length"))?;
+        let signer = crypto::sha256(&SigningKey::derive(SIMULATED_SIGNER).public_key().xy());
+        admit(&kernel, signature, &signer, KERNEL_SVN)?;
+        if image != kernel_image(SimKernel::Native) {
+            return Err(bad("another kernel than this card's native one"));
+        }
+        let certificate = bytes(layout.certificate(), layout.certificate_len)?.to_vec();
+        boot(CardPlatform::new(self.hardware.clone(), Rc::clone(fuses), certificate), image)
+    }
 }
 
 const ANSWER_END: u32 = mailbox::ANSWER + mailbox::MAX_ANSWER as u32;
 
 impl Mailbox for Native {
-    fn power_on(&mut self, fuses: &Rc<Fuses>) -> Result<(), CardError> {
+    fn power_on(&mut self, fuses: &Rc<Fuses>, medium: Option<&[u8]>) -> Result<u32, CardError> {
         // The old kernel is gone before the new one reads the fuses.
         self.kernel = None;
         self.request.fill(0);
         self.answer.clear();
         self.status = mailbox::STATUS_IDLE;
-        let platform = CardPlatform::new(self.hardware.clone(), Rc::clone(fuses));
-        self.kernel = Some(boot(platform, &kernel_image(SimKernel::Native))?);
-        Ok(())
+        let booted = match medium {
+            Some(medium) => self.boot(fuses, medium),
+            None => {
+                let certificate = fuses.certificate.clone();
+                let platform =
+                    CardPlatform::new(self.hardware.clone(), Rc::clone(fuses), certificate);
+                boot(platform, &kernel_image(SimKernel::Native))
+            }
+        };
+        match booted {
+            Ok(kernel) => self.kernel = Some(kernel),
+            Err(error) if medium.is_none() => return Err(error.into()),
+            Err(BootError::Entropy { .. }) => return Ok(sys::ALERT_CODE_NOISE),
+            Err(_) => return Ok(sys::ALERT_CODE_IMAGE),
+        }
+        Ok(0)
     }
 
     fn debug(&mut self, _: bool) -> Result<(), CardError> {
@@ -217,9 +269,10 @@ pub(crate) struct Firmware {
     power: Rc<RefCell<Power>>,
     library: Library,
     running: Option<KernelSim>,
-    /// The subsystem after boot, with and without debug: the ROM draws no randomness, and no noise
-    /// is buffered in it ([`sparse_noise`]), so that a restored snapshot equals a real power-on.
-    booted: Vec<(bool, KernelSnapshot)>,
+    /// The subsystem after a boot from the medium, one with and one without debug: the ROM draws no
+    /// randomness, and no noise is buffered in it ([`sparse_noise`]), so that a restored snapshot
+    /// equals a real power-on.
+    booted: Vec<(bool, Vec<u8>, KernelSnapshot)>,
 }
 
 impl Firmware {
@@ -235,7 +288,7 @@ impl Firmware {
 }
 
 impl Mailbox for Firmware {
-    fn power_on(&mut self, fuses: &Rc<Fuses>) -> Result<(), CardError> {
+    fn power_on(&mut self, fuses: &Rc<Fuses>, medium: Option<&[u8]>) -> Result<u32, CardError> {
         let straps = KernelStraps {
             uds: *fuses.uds,
             root: 0,
@@ -264,13 +317,16 @@ impl Mailbox for Firmware {
         let fault = self.power.borrow_mut().next.take();
         let (image, signature) =
             fault.map_or_else(|| (FIRMWARE.to_vec(), *SIGNATURE), BootFault::kernel);
-        sim.environment.medium = Medium::build(&image, &signature, &fuses.certificate);
+        let own = || Medium::build(&image, &signature, &fuses.certificate);
+        let medium = medium.map_or_else(own, <[u8]>::to_vec);
+        sim.environment.medium = medium.clone();
         sim.environment.noise = match fault {
             Some(BootFault::StuckNoise) => Box::new(|_| Some(false)),
             _ => self.hardware.noise(),
         };
-        match self.booted.iter().find(|(debug, _)| *debug == fuses.debug) {
-            Some((_, snapshot)) if fault.is_none() => sim.restore(snapshot)?,
+        let same = |of: &&(bool, Vec<u8>, _)| of.0 == fuses.debug && of.1 == medium;
+        match self.booted.iter().find(same) {
+            Some((.., snapshot)) if fault.is_none() => sim.restore(snapshot)?,
             _ => {
                 if fault.is_none() {
                     // Each power-on from this snapshot tests and draws fresh noise.
@@ -283,14 +339,18 @@ impl Mailbox for Firmware {
                 }
                 if fault.is_none() {
                     self.power.borrow_mut().seen.get_or_insert_default().boot = stages.end(&sim);
-                    self.booted.push((fuses.debug, sim.save()?));
+                    if sim.ready() {
+                        self.booted.retain(|(debug, ..)| *debug != fuses.debug);
+                        self.booted.push((fuses.debug, medium, sim.save()?));
+                    }
                     sim.environment.noise = self.hardware.noise();
                 }
             }
         }
         self.power.borrow_mut().saw(&sim);
+        let alert = sim.alert() as u32;
         self.running = Some(sim);
-        Ok(())
+        Ok(alert)
     }
 
     fn debug(&mut self, on: bool) -> Result<(), CardError> {
