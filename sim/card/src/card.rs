@@ -142,6 +142,12 @@ impl Blank {
                     .to_owned();
                 return Err(CardError::Design { what });
             }
+            Engine::Rtl(RtlOptions { host_boots: true, shell, kernel, .. })
+                if (*shell, *kernel) != (SimShell::AwsF2, SimKernel::Native) =>
+            {
+                let what = "a card that a host boots has the shell of AWS F2 and a native kernel";
+                return Err(CardError::Design { what: what.to_owned() });
+            }
             Engine::Model => Box::new(ModelBackend::new(&options.design)),
             Engine::Rtl(rtl) => Box::new(RtlBackend::new(&options.design, rtl, progress)?),
         };
@@ -179,15 +185,12 @@ impl Blank {
             source: Rc::new(RefCell::new(source)),
         };
         let power = Rc::default();
-        let host_boots = matches!(
-            &self.options.engine,
-            Engine::Rtl(RtlOptions { host_boots: true, shell: SimShell::AwsF2, .. })
-        );
+        let host_boots =
+            matches!(&self.options.engine, Engine::Rtl(RtlOptions { host_boots: true, .. }));
         let mut card = Card {
             uri: self.options.uri(),
             host_boots,
             runs: !host_boots,
-            kind: if self.kernel.is_some() { SimKernel::Firmware } else { SimKernel::Native },
             fuses: Rc::new(Fuses { uds, certificate, debug: self.options.debug }),
             other: None,
             memory_bytes: MEMORY_BYTES,
@@ -202,7 +205,7 @@ impl Blank {
                 },
             }),
         };
-        card.power_on(None)?;
+        card.power_on()?;
         Ok(card)
     }
 }
@@ -214,7 +217,6 @@ pub struct Card {
     host_boots: bool,
     /// The core is out of reset.
     runs: bool,
-    kind: SimKernel,
     fuses: Rc<Fuses>,
     /// The card's identity with the opposite debug state.
     other: Option<Rc<Fuses>>,
@@ -419,7 +421,7 @@ impl Card {
     /// The files from which a host boots this card: kernel image, signature, DeviceID certificate
     /// ([`RtlOptions::host_boots`], [`shef_device::pci::f2::Medium::FILES`]).
     pub fn boot_files(&self) -> [Vec<u8>; 3] {
-        boot_files(self.kind, &self.fuses)
+        boot_files(&self.fuses)
     }
 
     /// Reads an interrupt register of BAR2 in AWS F2's shell.
@@ -443,7 +445,9 @@ impl Card {
             }
             Change::Started(medium) => {
                 self.runs = true;
-                self.power_on(Some(&medium))
+                let alert = self.kernel.boot(&self.fuses, &medium)?;
+                self.backend.borrow_mut().set_kernel(alert == 0, alert);
+                Ok(())
             }
         }
     }
@@ -459,19 +463,14 @@ impl Card {
         self.backend.borrow_mut().interrupted()
     }
 
-    /// The kernel boots from a medium of the host, or from the card's own if the host does not boot
-    /// this card.
-    fn power_on(&mut self, medium: Option<&[u8]>) -> Result<(), CardError> {
-        if self.host_boots && medium.is_none() {
+    /// The kernel boots, unless a host boots it.
+    fn power_on(&mut self) -> Result<(), CardError> {
+        if self.host_boots {
             self.stop();
             return Ok(());
         }
         self.fabric.borrow_mut().programmed = false;
-        let alert = self.kernel.power_on(&self.fuses, medium)?;
-        if self.host_boots {
-            self.backend.borrow_mut().set_kernel(alert == 0, alert);
-        }
-        Ok(())
+        self.kernel.power_on(&self.fuses)
     }
 
     /// Bytes of BAR0.
@@ -571,7 +570,7 @@ impl Device for Card {
 
     fn reset(&mut self) -> Result<(), DeviceError> {
         self.backend.borrow_mut().reset()?;
-        Ok(self.power_on(None)?)
+        Ok(self.power_on()?)
     }
 
     fn cycles(&self) -> Option<u64> {

@@ -73,11 +73,7 @@ impl ConfigSpace {
         c.fixed(0x06, &(1u16 << 4).to_le_bytes());
         c.fixed(0x08, &(CLASS << 8 | 1).to_le_bytes());
         c.mask[0x0c] = 0xff;
-        for (bar, size) in [
-            (BAR_CTL, ctl_bytes),
-            (BAR_MSIX, MSIX_BYTES),
-            (BAR_MEM, memory_bytes),
-        ] {
+        for (bar, size) in [(BAR_CTL, ctl_bytes), (BAR_MSIX, MSIX_BYTES), (BAR_MEM, memory_bytes)] {
             let at = BARS + 4 * usize::from(bar);
             c.fixed(at, &BAR_KIND.to_le_bytes());
             c.mask[at..at + 8].copy_from_slice(&(!(size - 1)).to_le_bytes());

@@ -6,8 +6,8 @@
 //! boot medium, START and RESET, and the reset, wipe and freeze behind them are those of `cl_shef`,
 //! and an interrupt has the vector that the host wrote. Only the Security Kernel's processor is not
 //! in it. When the host writes START, and before `cl_shef` has it, the boot medium is read through
-//! BAR0 as `cl_shef` holds it; when the core runs, a kernel beside it boots from these bytes, as a
-//! native function or as ROM and firmware on the RTL of their processor, and drives ready and alert.
+//! BAR0 as `cl_shef` holds it; when the core runs, the native kernel checks these bytes as the boot
+//! ROM does, boots from them if they hold this kernel, and drives ready and alert.
 //!
 //! [`RtlOptions::host_boots`]: crate::RtlOptions::host_boots
 
@@ -208,10 +208,14 @@ impl F2Card {
     pub(crate) fn step(&mut self, cycles: u64) {
         self.f2.step(cycles);
         while let Some(interrupt) = self.f2.shell.take_interrupt() {
-            if interrupt.line == ACCELERATOR_LINE && !self.host_boots {
-                self.interrupts += 1;
-            } else if let Some(host) = &self.f2.shell.host.0 {
-                host.interrupt(interrupt.vector.into());
+            let vector = interrupt.vector.into();
+            match (&self.f2.shell.host.0, interrupt.line) {
+                (Some(host), ACCELERATOR_LINE) if self.host_boots => {
+                    host.raise(vector);
+                }
+                (_, ACCELERATOR_LINE) => self.interrupts += 1,
+                (Some(host), _) => host.interrupt(vector),
+                (None, _) => {}
             }
         }
     }
@@ -311,8 +315,12 @@ pub(crate) struct Behind {
 }
 
 impl Mailbox for Behind {
-    fn power_on(&mut self, fuses: &Rc<Fuses>, medium: Option<&[u8]>) -> Result<u32, CardError> {
-        self.kernel.power_on(fuses, medium)
+    fn power_on(&mut self, fuses: &Rc<Fuses>) -> Result<(), CardError> {
+        self.kernel.power_on(fuses)
+    }
+
+    fn boot(&mut self, fuses: &Rc<Fuses>, medium: &[u8]) -> Result<u32, CardError> {
+        self.kernel.boot(fuses, medium)
     }
 
     fn debug(&mut self, on: bool) -> Result<(), CardError> {

@@ -125,12 +125,9 @@ impl Power {
     }
 }
 
-/// The files of a boot medium of this card: kernel image, its signature, certificate.
-pub(crate) fn boot_files(kernel: SimKernel, fuses: &Fuses) -> [Vec<u8>; 3] {
-    let (image, signature) = match kernel {
-        SimKernel::Firmware => (FIRMWARE.to_vec(), *SIGNATURE),
-        SimKernel::Native => signed(kernel_image(kernel), SIMULATED_SIGNER),
-    };
+/// The files of a boot medium with the native kernel: image, signature, certificate.
+pub(crate) fn boot_files(fuses: &Fuses) -> [Vec<u8>; 3] {
+    let (image, signature) = signed(kernel_image(SimKernel::Native), SIMULATED_SIGNER);
     [image, signature.to_vec(), fuses.certificate.clone()]
 }
 
@@ -138,9 +135,15 @@ pub(crate) fn boot_files(kernel: SimKernel, fuses: &Fuses) -> [Vec<u8>; 3] {
 ///
 /// An access returns `None` or `false` if the bus answers with an error.
 pub(crate) trait Mailbox {
-    /// Powers on with the manufacturer's fuses, and boots from a medium of the host or from the
-    /// card's own. Returns the alert, 0 for none; a refused medium of the host is one.
-    fn power_on(&mut self, fuses: &Rc<Fuses>, medium: Option<&[u8]>) -> Result<u32, CardError>;
+    /// Powers on with the manufacturer's fuses, and boots from the card's own medium.
+    fn power_on(&mut self, fuses: &Rc<Fuses>) -> Result<(), CardError>;
+    /// Powers on, and boots from a medium of the host. Returns the alert, 0 for none.
+    fn boot(&mut self, fuses: &Rc<Fuses>, medium: &[u8]) -> Result<u32, CardError> {
+        let _ = (fuses, medium);
+        Err(CardError::Design {
+            what: "only a native kernel boots from the host's medium".to_owned(),
+        })
+    }
     /// The shell's debug state changes, which halts the kernel until the next power-on.
     fn debug(&mut self, on: bool) -> Result<(), CardError>;
     /// Reads a word.
@@ -171,8 +174,12 @@ impl Native {
         }
     }
 
-    /// Boots from a medium of the host.
-    fn boot(&self, fuses: &Rc<Fuses>, medium: &[u8]) -> Result<Kernel<CardPlatform>, BootError> {
+    /// Boots from a medium of the host, as the boot ROM does.
+    fn boot_from(
+        &self,
+        fuses: &Rc<Fuses>,
+        medium: &[u8],
+    ) -> Result<Kernel<CardPlatform>, BootError> {
         let bad = |what| BootError::KernelImage { what };
         let bytes = |at: usize, len: usize| {
             medium.get(at..).and_then(|rest| rest.get(..len)).ok_or(bad("length"))
@@ -192,29 +199,31 @@ impl Native {
         let certificate = bytes(layout.certificate(), layout.certificate_len)?.to_vec();
         boot(CardPlatform::new(self.hardware.clone(), Rc::clone(fuses), certificate), image)
     }
+
+    /// The old kernel is gone before a new one reads the fuses.
+    fn power_off(&mut self) {
+        self.kernel = None;
+        self.request.fill(0);
+        self.answer.clear();
+        self.status = mailbox::STATUS_IDLE;
+    }
 }
 
 const ANSWER_END: u32 = mailbox::ANSWER + mailbox::MAX_ANSWER as u32;
 
 impl Mailbox for Native {
-    fn power_on(&mut self, fuses: &Rc<Fuses>, medium: Option<&[u8]>) -> Result<u32, CardError> {
-        // The old kernel is gone before the new one reads the fuses.
-        self.kernel = None;
-        self.request.fill(0);
-        self.answer.clear();
-        self.status = mailbox::STATUS_IDLE;
-        let booted = match medium {
-            Some(medium) => self.boot(fuses, medium),
-            None => {
-                let certificate = fuses.certificate.clone();
-                let platform =
-                    CardPlatform::new(self.hardware.clone(), Rc::clone(fuses), certificate);
-                boot(platform, &kernel_image(SimKernel::Native))
-            }
-        };
-        match booted {
+    fn power_on(&mut self, fuses: &Rc<Fuses>) -> Result<(), CardError> {
+        self.power_off();
+        let certificate = fuses.certificate.clone();
+        let platform = CardPlatform::new(self.hardware.clone(), Rc::clone(fuses), certificate);
+        self.kernel = Some(boot(platform, &kernel_image(SimKernel::Native))?);
+        Ok(())
+    }
+
+    fn boot(&mut self, fuses: &Rc<Fuses>, medium: &[u8]) -> Result<u32, CardError> {
+        self.power_off();
+        match self.boot_from(fuses, medium) {
             Ok(kernel) => self.kernel = Some(kernel),
-            Err(error) if medium.is_none() => return Err(error.into()),
             Err(BootError::Entropy { .. }) => return Ok(sys::ALERT_CODE_NOISE),
             Err(_) => return Ok(sys::ALERT_CODE_IMAGE),
         }
@@ -222,10 +231,7 @@ impl Mailbox for Native {
     }
 
     fn debug(&mut self, _: bool) -> Result<(), CardError> {
-        self.kernel = None;
-        self.request.fill(0);
-        self.answer.clear();
-        self.status = mailbox::STATUS_IDLE;
+        self.power_off();
         self.hardware.unmount()
     }
 
@@ -269,10 +275,9 @@ pub(crate) struct Firmware {
     power: Rc<RefCell<Power>>,
     library: Library,
     running: Option<KernelSim>,
-    /// The subsystem after a boot from the medium, one with and one without debug: the ROM draws no
-    /// randomness, and no noise is buffered in it ([`sparse_noise`]), so that a restored snapshot
-    /// equals a real power-on.
-    booted: Vec<(bool, Vec<u8>, KernelSnapshot)>,
+    /// The subsystem after boot, with and without debug: the ROM draws no randomness, and no noise
+    /// is buffered in it ([`sparse_noise`]), so that a restored snapshot equals a real power-on.
+    booted: Vec<(bool, KernelSnapshot)>,
 }
 
 impl Firmware {
@@ -288,7 +293,7 @@ impl Firmware {
 }
 
 impl Mailbox for Firmware {
-    fn power_on(&mut self, fuses: &Rc<Fuses>, medium: Option<&[u8]>) -> Result<u32, CardError> {
+    fn power_on(&mut self, fuses: &Rc<Fuses>) -> Result<(), CardError> {
         let straps = KernelStraps {
             uds: *fuses.uds,
             root: 0,
@@ -317,16 +322,13 @@ impl Mailbox for Firmware {
         let fault = self.power.borrow_mut().next.take();
         let (image, signature) =
             fault.map_or_else(|| (FIRMWARE.to_vec(), *SIGNATURE), BootFault::kernel);
-        let own = || Medium::build(&image, &signature, &fuses.certificate);
-        let medium = medium.map_or_else(own, <[u8]>::to_vec);
-        sim.environment.medium = medium.clone();
+        sim.environment.medium = Medium::build(&image, &signature, &fuses.certificate);
         sim.environment.noise = match fault {
             Some(BootFault::StuckNoise) => Box::new(|_| Some(false)),
             _ => self.hardware.noise(),
         };
-        let same = |of: &&(bool, Vec<u8>, _)| of.0 == fuses.debug && of.1 == medium;
-        match self.booted.iter().find(same) {
-            Some((.., snapshot)) if fault.is_none() => sim.restore(snapshot)?,
+        match self.booted.iter().find(|(debug, _)| *debug == fuses.debug) {
+            Some((_, snapshot)) if fault.is_none() => sim.restore(snapshot)?,
             _ => {
                 if fault.is_none() {
                     // Each power-on from this snapshot tests and draws fresh noise.
@@ -339,18 +341,14 @@ impl Mailbox for Firmware {
                 }
                 if fault.is_none() {
                     self.power.borrow_mut().seen.get_or_insert_default().boot = stages.end(&sim);
-                    if sim.ready() {
-                        self.booted.retain(|(debug, ..)| *debug != fuses.debug);
-                        self.booted.push((fuses.debug, medium, sim.save()?));
-                    }
+                    self.booted.push((fuses.debug, sim.save()?));
                     sim.environment.noise = self.hardware.noise();
                 }
             }
         }
         self.power.borrow_mut().saw(&sim);
-        let alert = sim.alert() as u32;
         self.running = Some(sim);
-        Ok(alert)
+        Ok(())
     }
 
     fn debug(&mut self, on: bool) -> Result<(), CardError> {

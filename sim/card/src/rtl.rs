@@ -62,8 +62,9 @@ pub struct RtlOptions {
     pub kernel: SimKernel,
     /// The shell around the design.
     pub shell: SimShell,
-    /// In the shell of AWS F2: the host boots the kernel from a medium that it writes, after each
-    /// reset; otherwise the model starts it. A card on a bus only ([`crate::ServeOptions`]).
+    /// In the shell of AWS F2, with a native kernel: the host boots the kernel from a medium that it
+    /// writes, after each reset; otherwise the model starts it. For a card on a bus
+    /// ([`crate::ServeOptions`]).
     pub host_boots: bool,
 }
 

@@ -207,6 +207,7 @@ pub fn serve(
 
 /// The card's thread.
 fn run(mut card: Card, queue: &Receiver<Job>, shared: &Shared) {
+    let host = HostPort { bus: shared.bus.clone(), link: Arc::clone(&shared.link) };
     let clocked = card.cycles().is_some();
     let mut active = card.cycles().unwrap_or(0);
     loop {
@@ -236,9 +237,7 @@ fn run(mut card: Card, queue: &Receiver<Job>, shared: &Shared) {
         }
         if card.interrupted() {
             active = card.cycles().unwrap_or(0);
-            if shared.link.carries_interrupt() {
-                shared.bus.interrupt(VECTOR_ACCELERATOR);
-            }
+            host.raise(VECTOR_ACCELERATOR);
         }
     }
 }
@@ -550,6 +549,7 @@ impl ControlHandler<'_> {
                     maps: self.shared.bus.maps(),
                     accesses: link.accesses.load(Ordering::Acquire),
                     dma_interrupts: link.dma_interrupts.load(Ordering::Acquire),
+                    vectors: link.vectors.load(Ordering::Acquire),
                     dma_read,
                     dma_written,
                     dma_faults,

@@ -72,7 +72,7 @@ pub struct ServeArgs {
     #[arg(long, value_enum)]
     shell: Option<Shell>,
     /// The card waits for a host that boots it, as on AWS F2: writes its boot medium (kernel.img,
-    /// kernel.sig, device-id.der) to this folder, for ?boot= of the URI (rtl, --shell f2)
+    /// kernel.sig, device-id.der) to this folder, for ?boot= of the URI (--shell f2, --kernel native)
     #[arg(long, value_name = "DIR")]
     boot: Option<PathBuf>,
     /// Seed for the card's randomness, which evidence reports (rtl)
@@ -171,9 +171,11 @@ impl ServeArgs {
     fn options(&self) -> Result<CardOptions, CliError> {
         let wrong = |what: &str| Err(CliError::new("SHEF-CLI-001", what));
         let parameters = self.parameters();
-        if self.boot.is_some() && parameters.shell != SimShell::AwsF2 {
+        let bootable = (SimShell::AwsF2, SimKernel::Native);
+        if self.boot.is_some() && (parameters.shell, parameters.kernel) != bootable {
             return wrong(
-                "--boot is for a card in the shell of AWS F2, which a host boots: add --shell f2",
+                "--boot is for a card in the shell of AWS F2 with a native kernel: \
+                 use --shell f2 --kernel native",
             );
         }
         let engine = match self.device {
@@ -325,7 +327,8 @@ impl Boot {
 
     fn write(&self) -> Result<(), CliError> {
         let Some(files) = self.files.get() else { return Ok(()) };
-        std::fs::create_dir_all(&self.folder).map_err(|e| CliError::write_file(&self.folder, &e))?;
+        std::fs::create_dir_all(&self.folder)
+            .map_err(|e| CliError::write_file(&self.folder, &e))?;
         let mut outputs = Outputs::new([])?;
         for (name, bytes) in Medium::FILES.iter().zip(files) {
             let slot = outputs.file(&self.folder.join(name))?;
@@ -357,7 +360,19 @@ fn stops_with_stdin(stop: &Arc<AtomicBool>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Args as _;
+    use clap::{Args as _, FromArgMatches as _};
+
+    #[test]
+    fn a_host_boots_a_native_kernel_in_the_shell_of_f2() {
+        for flags in [&["--shell", "f2"][..], &["--kernel", "native"], &["--device", "model"]] {
+            let command = ServeArgs::augment_args(clap::Command::new("serve"));
+            let all = ["serve", "--socket", "/card", "--boot", "/boot"];
+            let matches = command.try_get_matches_from(all.iter().chain(flags)).unwrap();
+            let error = ServeArgs::from_arg_matches(&matches).unwrap().options().err().unwrap();
+            assert_eq!(error.code, "SHEF-CLI-001");
+            assert!(error.message.contains("--shell f2 --kernel native"), "{}", error.message);
+        }
+    }
 
     #[test]
     fn a_uri_and_the_flags_have_the_same_names() {

@@ -209,8 +209,8 @@ impl Served {
     /// # Panics
     /// As [`Served::start`].
     pub fn on_f2(boot: &Path) -> Self {
-        let kernel = ["rtl", "--shell", "f2", "--kernel", "native", "--boot"].map(OsString::from);
-        Self::of(kernel.into_iter().chain([boot.into()]).collect())
+        let flags = ["rtl", "--shell", "f2", "--kernel", "native", "--boot"].map(OsString::from);
+        Self::of(flags.into_iter().chain([boot.into()]).collect())
     }
 
     fn of(device: Vec<OsString>) -> Self {
