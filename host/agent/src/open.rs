@@ -16,9 +16,7 @@ pub fn open(uri: &Uri) -> Result<Box<dyn Device>, DeviceError> {
     match uri {
         Uri::Pci { function, iommu, boot } => shef_vfio::open(*function, *iommu, boot.as_deref()),
         Uri::PciUeid { ueid, iommu } => shef_vfio::open_ueid(ueid, *iommu),
-        Uri::VfioUser { socket } => {
-            Ok(Box::new(shef_vfio_user::open(socket, shef_vfio_user::DEFAULT_TIMEOUT)?))
-        }
+        Uri::VfioUser { socket, boot } => shef_vfio_user::open_uri(socket, boot.as_deref()),
         // The configuration check has rejected these.
         uri => Err(DeviceError::NotInThisVersion { uri: uri.to_string() }),
     }

@@ -271,7 +271,8 @@ shef_proto::coded! {
             uri: String,
         } = "SHEF-DEV-025": "a card on AWS F2 was opened without its boot medium",
             "each open resets such a card, and its kernel boots from files of the host: name their \
-            folder in the URI, as pci:0000:34:00.0?iommu=none&boot=/etc/shef/boot. It has \
+            folder in the URI, as pci:0000:34:00.0?iommu=none&boot=/etc/shef/boot, or \
+            vfio-user:/PATH?boot=/FOLDER for a simulated card. It has \
             kernel.img, kernel.sig and device-id.der",
     }
 }

@@ -11,6 +11,7 @@
 //! | `sim:rtl` | simulated card around the Verilated RTL |
 //! | `sim:rtl?project=DIR` | the same around a user's project; more parameters are in [`SimParameters`] |
 //! | `vfio-user:/path/socket` | a card served by another process |
+//! | `vfio-user:/path/socket?boot=/FOLDER` | the same, if that card boots from a medium as on AWS F2 |
 //! | `pci:0000:65:00.0` | a card in this machine, through VFIO; `?iommu=type1`, `iommufd` or `none` says how |
 //! | `pci:0000:34:00.0?boot=/FOLDER` | the same, with the folder of the boot medium: a card on AWS F2 ([`pci::f2`]) |
 //! | `pci:ueid=01...` | the card of this machine that has this ueid, in any slot |

@@ -70,10 +70,12 @@ pub enum Uri {
     SimModel,
     /// `sim:rtl`, with `?` and parameters, such as `project=DIR&kernel=native`
     SimRtl(SimParameters),
-    /// `vfio-user:/path/socket`
+    /// `vfio-user:/path/socket`, with `?boot=` as in [`Uri::Pci`]
     VfioUser {
         /// Path of the socket.
         socket: PathBuf,
+        /// Folder of its boot medium, an absolute path.
+        boot: Option<PathBuf>,
     },
     /// `pci:0000:65:00.0`, with `?iommu=` to select how its DMA is confined, and with `boot=` if its
     /// kernel boots from files of this machine
@@ -131,7 +133,11 @@ impl fmt::Display for Uri {
         match self {
             Self::SimModel => f.write_str("sim:model"),
             Self::SimRtl(parameters) => write!(f, "sim:rtl{}", parameters.query()),
-            Self::VfioUser { socket } => write!(f, "vfio-user:{}", socket.display()),
+            Self::VfioUser { socket, boot } => {
+                write!(f, "vfio-user:{}", socket.display())?;
+                let Some(boot) = boot else { return Ok(()) };
+                write!(f, "?boot={}", encoded(boot.as_os_str()))
+            }
             Self::Pci { function, iommu, boot } => {
                 write!(f, "pci:{function}{iommu}")?;
                 let Some(boot) = boot else { return Ok(()) };
@@ -162,7 +168,18 @@ impl FromStr for Uri {
         match scheme {
             "sim" => simulated(rest).map_err(|reason| malformed(&reason)),
             "vfio-user" => {
-                let path = rest.strip_prefix("//").unwrap_or(rest);
+                let (path, query) = match rest.split_once('?') {
+                    Some((path, query)) => (path, Some(query)),
+                    None => (rest, None),
+                };
+                let boot = query
+                    .map(|query| match query.split_once('=') {
+                        Some(("boot", value)) if !value.contains('&') => folder(value),
+                        _ => Err("the parameter of vfio-user: is boot=FOLDER".to_owned()),
+                    })
+                    .transpose()
+                    .map_err(|reason| malformed(&reason))?;
+                let path = path.strip_prefix("//").unwrap_or(path);
                 if !path.starts_with('/') {
                     return Err(malformed(
                         "expected the absolute path of a socket after vfio-user:",
@@ -171,6 +188,7 @@ impl FromStr for Uri {
                 // Several leading slashes count as one.
                 Ok(Self::VfioUser {
                     socket: PathBuf::from(format!("/{}", path.trim_start_matches('/'))),
+                    boot,
                 })
             }
             "pci" => pci(rest).map_err(|reason| malformed(&reason)),
@@ -197,6 +215,15 @@ fn simulated(rest: &str) -> Result<Uri, String> {
     }
 }
 
+/// The folder of a boot medium.
+fn folder(value: &str) -> Result<PathBuf, String> {
+    let folder = PathBuf::from(decoded(value)?);
+    if !folder.is_absolute() {
+        return Err("expected the absolute path of a folder after boot=".to_owned());
+    }
+    Ok(folder)
+}
+
 fn pci(rest: &str) -> Result<Uri, String> {
     let (address, query) = match rest.split_once('?') {
         Some((address, query)) => (address, Some(query)),
@@ -212,11 +239,7 @@ fn pci(rest: &str) -> Result<Uri, String> {
                 iommu = Some(*named);
             }
             Some(("boot", value)) if boot.is_none() => {
-                let folder = PathBuf::from(decoded(value)?);
-                if !folder.is_absolute() {
-                    return Err("expected the absolute path of a folder after boot=".to_owned());
-                }
-                boot = Some(folder);
+                boot = Some(folder(value)?);
             }
             _ => {
                 return Err(
@@ -315,6 +338,7 @@ mod tests {
             "sim:rtl?project=/tmp/Übung=1%25%26%23?&kernel=native&latency=100&stalls=7&seed=3&wave=run.fst",
             "sim:rtl?wave=a%0Ab%FF",
             "vfio-user:/run/shef.sock",
+            "vfio-user:/run/shef.sock?boot=/a b%26?%25",
             "pci:0000:65:00.0",
             "pci:10000:01:00.0",
             "pci:fffffffe:65:00.0?iommu=type1",
@@ -397,6 +421,10 @@ mod tests {
             ("sim:rtl?seed=18446744073709551616", "SHEF-DEV-002"),
             ("sim:rtl\n", "SHEF-DEV-002"),
             ("vfio-user:relative", "SHEF-DEV-002"),
+            ("vfio-user:/a?boot=relative", "SHEF-DEV-002"),
+            ("vfio-user:/a?boot=/a&boot=/a", "SHEF-DEV-002"),
+            ("vfio-user:/a?iommu=none", "SHEF-DEV-002"),
+            ("vfio-user:/a?", "SHEF-DEV-002"),
             ("pci:65:00.0", "SHEF-DEV-002"),
             ("pci:123456789:65:00.0", "SHEF-DEV-002"),
             ("pci:000:65:00.0", "SHEF-DEV-002"),

@@ -4,13 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use shef_device::pci::f2::{F2, Medium};
 use shef_device::pci::{BAR_MEM, Function, PciCard};
 use shef_device::progress::Progress;
 use shef_device::ring::{DmaBuffer, DmaMemory};
-use shef_device::{DeviceError, Event, SharedMemory};
+use shef_device::{Device, DeviceError, Event, SharedMemory, Uri};
 
 use crate::control::ControlSocket;
-use crate::{Client, VfioUserError, region};
+use crate::{Client, DEFAULT_TIMEOUT, VfioUserError, region};
 
 /// A function that another process serves, with connected interrupts and with card memory mapped if
 /// the server allows it.
@@ -162,4 +163,19 @@ pub fn open(path: &Path, timeout: Duration) -> Result<PciCard<VfioUserFunction>,
         "card served by another process",
         "unknown",
     )
+}
+
+/// Opens the card of [`Uri::VfioUser`], with the default time limit.
+///
+/// # Errors
+/// As [`open`]; with a boot medium also those of [`Medium::read`] and [`F2::new`].
+pub fn open_uri(socket: &Path, boot: Option<&Path>) -> Result<Box<dyn Device>, DeviceError> {
+    let Some(boot) = boot else { return Ok(Box::new(open(socket, DEFAULT_TIMEOUT)?)) };
+    let uri = Uri::VfioUser { socket: socket.to_owned(), boot: Some(boot.to_owned()) }.to_string();
+    // The card is not opened, and so not reset, without a medium.
+    let medium = Medium::read(boot)?;
+    let function = VfioUserFunction::open(socket, DEFAULT_TIMEOUT)?;
+    let f2 = F2::new(function, &format!("vfio-user:{}", socket.display()), medium)?;
+    let description = "card served by another process, on AWS F2";
+    Ok(Box::new(PciCard::open(f2, &uri, description, "unknown")?))
 }

@@ -24,7 +24,7 @@ pub mod wire;
 pub use client::{Client, DEFAULT_TIMEOUT};
 pub use dma::{DmaError, DmaErrorKind};
 pub use error::VfioUserError;
-pub use function::{VfioUserFunction, open};
+pub use function::{VfioUserFunction, open, open_uri};
 pub use listening::Listening;
 pub use server::{Backend, Bus, NO_ANSWER, Region, Server};
 

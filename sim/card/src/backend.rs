@@ -11,6 +11,7 @@ use shef_rtl::progress::Progress;
 use shef_rtl::{Library, Traced};
 
 use crate::CardError;
+use crate::f2::Change;
 use crate::host_port::HostPort;
 
 /// Receives the progress of an accelerator that is stuck.
@@ -60,6 +61,24 @@ pub(crate) trait Backend {
     fn mailbox_write(&mut self, offset: u32, value: u32) -> Result<Option<u32>, CardError> {
         let _ = offset;
         Ok(Some(value))
+    }
+    /// The host's write of CONTROL in the adapter page of AWS F2's shell.
+    fn command(&mut self, value: u32) -> Change {
+        let _ = value;
+        Change::None
+    }
+    /// The state of a kernel that boots from the host's medium, as the adapter page shows it.
+    fn set_kernel(&mut self, ready: bool, alert: u32) {
+        let _ = (ready, alert);
+    }
+    /// Reads an interrupt register of BAR2 in AWS F2's shell.
+    fn bar2_read(&mut self, offset: u32) -> u32 {
+        let _ = offset;
+        0
+    }
+    /// Writes one.
+    fn bar2_write(&mut self, offset: u32, value: u32) {
+        let _ = (offset, value);
     }
     /// Name of the accelerator in the design, as in images.
     fn accelerator(&self) -> &str;

@@ -8,23 +8,25 @@ use std::sync::{Arc, Mutex};
 
 use sha2::{Digest, Sha256};
 use shef_device::{
-    CTL_BYTES, Device, DeviceError, DeviceInfo, SimKernel, SimParameters, Uri, mailbox,
+    CTL_BYTES, Device, DeviceError, DeviceInfo, SimKernel, SimParameters, SimShell, Uri, mailbox,
 };
 use shef_kernel::device_id_key;
 use shef_model::SparseMemory;
 use shef_proto::entropy::SeededEntropy;
 use shef_proto::evidence::RootOfTrust;
 use shef_proto::hpke_suite::PublicKey;
+use shef_regs::bus::sys;
 use shef_rtl::check::{Checked, DoneRegister, Report};
+use shef_rtl::f2::BAR0_BYTES;
 use shef_rtl::measure::{Measured, MeasuredJob};
 use shef_rtl::progress::Progress;
 use shef_rtl::{Library, Traced};
 use zeroize::Zeroizing;
 
 use crate::backend::{Backend, MemoryTap};
-use crate::f2::Behind;
+use crate::f2::{Behind, CONTROL, Change};
 use crate::host_port::HostPort;
-use crate::kernel::{BootFault, Firmware, KernelView, Mailbox, Native, Power};
+use crate::kernel::{BootFault, Firmware, KernelView, Mailbox, Native, Power, boot_files};
 use crate::model::ModelBackend;
 use crate::platform::{Fabric, Fuses, Hardware, SharedBackend, Source};
 use crate::rtl::{RtlBackend, bare_library, kernel_library};
@@ -140,6 +142,12 @@ impl Blank {
                     .to_owned();
                 return Err(CardError::Design { what });
             }
+            Engine::Rtl(RtlOptions { host_boots: true, shell, kernel, .. })
+                if (*shell, *kernel) != (SimShell::AwsF2, SimKernel::Native) =>
+            {
+                let what = "a card that a host boots has the shell of AWS F2 and a native kernel";
+                return Err(CardError::Design { what: what.to_owned() });
+            }
             Engine::Model => Box::new(ModelBackend::new(&options.design)),
             Engine::Rtl(rtl) => Box::new(RtlBackend::new(&options.design, rtl, progress)?),
         };
@@ -177,8 +185,12 @@ impl Blank {
             source: Rc::new(RefCell::new(source)),
         };
         let power = Rc::default();
+        let host_boots =
+            matches!(&self.options.engine, Engine::Rtl(RtlOptions { host_boots: true, .. }));
         let mut card = Card {
             uri: self.options.uri(),
+            host_boots,
+            runs: !host_boots,
             fuses: Rc::new(Fuses { uds, certificate, debug: self.options.debug }),
             other: None,
             memory_bytes: MEMORY_BYTES,
@@ -201,6 +213,10 @@ impl Blank {
 /// A simulated card.
 pub struct Card {
     uri: Uri,
+    /// The host starts the core, with its medium ([`RtlOptions::host_boots`]).
+    host_boots: bool,
+    /// The core is out of reset.
+    runs: bool,
     fuses: Rc<Fuses>,
     /// The card's identity with the opposite debug state.
     other: Option<Rc<Fuses>>,
@@ -379,7 +395,14 @@ impl Card {
         let none = || CardError::Design { what: "the card has no identity for debug".to_owned() };
         let other = self.other.take().ok_or_else(none)?;
         self.other = Some(std::mem::replace(&mut self.fuses, other));
-        self.kernel.debug(on)
+        if !self.runs {
+            return Ok(());
+        }
+        self.kernel.debug(on)?;
+        if self.host_boots {
+            self.backend.borrow_mut().set_kernel(false, sys::ALERT_CODE_DEBUG);
+        }
+        Ok(())
     }
 
     /// Replaces the card's memory with memory shared with other programs. The old contents are
@@ -395,14 +418,64 @@ impl Card {
         u64::from_be_bytes(*digest.first_chunk().unwrap_or(&[0; 8]))
     }
 
+    /// The files from which a host boots this card: kernel image, signature, DeviceID certificate
+    /// ([`RtlOptions::host_boots`], [`shef_device::pci::f2::Medium::FILES`]).
+    pub fn boot_files(&self) -> [Vec<u8>; 3] {
+        boot_files(&self.fuses)
+    }
+
+    /// Reads an interrupt register of BAR2 in AWS F2's shell.
+    pub(crate) fn bar2_read(&mut self, offset: u32) -> u32 {
+        self.backend.borrow_mut().bar2_read(offset)
+    }
+
+    /// Writes one.
+    pub(crate) fn bar2_write(&mut self, offset: u32, value: u32) {
+        self.backend.borrow_mut().bar2_write(offset, value);
+    }
+
+    /// The host writes CONTROL of the adapter page.
+    fn command(&mut self, value: u32) -> Result<(), CardError> {
+        let change = self.backend.borrow_mut().command(value);
+        match change {
+            Change::None => Ok(()),
+            Change::Stopped => {
+                self.stop();
+                Ok(())
+            }
+            Change::Started(medium) => {
+                self.runs = true;
+                let alert = self.kernel.boot(&self.fuses, &medium)?;
+                self.backend.borrow_mut().set_kernel(alert == 0, alert);
+                Ok(())
+            }
+        }
+    }
+
+    /// The core is wiped and in reset: neither design nor kernel is there.
+    fn stop(&mut self) {
+        self.runs = false;
+        self.fabric.borrow_mut().programmed = false;
+    }
+
     /// Whether the accelerator raised an interrupt since the last call.
     pub(crate) fn interrupted(&mut self) -> bool {
         self.backend.borrow_mut().interrupted()
     }
 
+    /// The kernel boots, unless a host boots it.
     fn power_on(&mut self) -> Result<(), CardError> {
+        if self.host_boots {
+            self.stop();
+            return Ok(());
+        }
         self.fabric.borrow_mut().programmed = false;
         self.kernel.power_on(&self.fuses)
+    }
+
+    /// Bytes of BAR0.
+    fn bar0_bytes(&self) -> u32 {
+        if self.host_boots { BAR0_BYTES } else { CTL_BYTES }
     }
 
     fn check(&self, addr: u64, len: u64) -> Result<(), DeviceError> {
@@ -435,10 +508,14 @@ impl Device for Card {
 
     fn ctl_read32(&mut self, offset: u32) -> Result<u32, DeviceError> {
         let refused = DeviceError::CtlRefused { access: "read", offset };
-        if !offset.is_multiple_of(4) || offset >= CTL_BYTES {
+        if !offset.is_multiple_of(4) || offset >= self.bar0_bytes() {
             return Err(refused);
         }
         match offset {
+            // Beside the control window, and in reset, the adapter answers.
+            _ if offset >= CTL_BYTES || !self.runs => {
+                self.backend.borrow_mut().ctl_read(offset)?.ok_or(refused)
+            }
             mailbox::REQUEST.. => self.kernel.read(offset)?.ok_or(refused),
             _ if !self.fabric.borrow().programmed => Err(refused),
             _ => self.backend.borrow_mut().ctl_read(offset)?.ok_or(refused),
@@ -447,10 +524,15 @@ impl Device for Card {
 
     fn ctl_write32(&mut self, offset: u32, value: u32) -> Result<(), DeviceError> {
         let refused = DeviceError::CtlRefused { access: "write", offset };
-        if !offset.is_multiple_of(4) || offset >= CTL_BYTES {
+        if !offset.is_multiple_of(4) || offset >= self.bar0_bytes() {
             return Err(refused);
         }
         match offset {
+            CONTROL => Ok(self.command(value)?),
+            _ if offset >= CTL_BYTES || !self.runs => {
+                let taken = self.backend.borrow_mut().ctl_write(offset, value)?;
+                taken.then_some(()).ok_or(refused)
+            }
             mailbox::REQUEST.. if self.kernel.write(offset, value)? => Ok(()),
             mailbox::REQUEST.. => Err(refused),
             _ if !self.fabric.borrow().programmed => Err(refused),

@@ -7,6 +7,10 @@ use shef_device::pci::{BAR_CTL, BAR_MEM, BAR_MSIX, IDS, MSIX_BYTES, VECTORS};
 
 /// Bytes of configuration space.
 pub const BYTES: usize = 4096;
+/// Maximum payload after a reset, in bytes.
+pub const MAX_PAYLOAD: usize = 128;
+/// Maximum read request after a reset, in bytes.
+pub const MAX_READ_REQUEST: usize = 512;
 /// Offset of the MSI-X pending bits in their BAR.
 pub const PBA: u32 = 0x8000;
 
@@ -45,16 +49,22 @@ pub struct ConfigSpace {
     bytes: Box<[u8; BYTES]>,
     /// Bits that software may change.
     mask: Box<[u8; BYTES]>,
+    ctl_bytes: u64,
     memory_bytes: u64,
     serial: u64,
 }
 
 impl ConfigSpace {
-    /// Configuration space of a card with this memory size (a power of two, at least 1 MiB) and
-    /// serial number.
-    pub fn new(memory_bytes: u64, serial: u64) -> Self {
-        let mut c =
-            Self { bytes: Box::new([0; BYTES]), mask: Box::new([0; BYTES]), memory_bytes, serial };
+    /// Configuration space of a card with these sizes of BAR0 and memory (powers of two, memory at
+    /// least 1 MiB) and this serial number.
+    pub fn new(ctl_bytes: u64, memory_bytes: u64, serial: u64) -> Self {
+        let mut c = Self {
+            bytes: Box::new([0; BYTES]),
+            mask: Box::new([0; BYTES]),
+            ctl_bytes,
+            memory_bytes,
+            serial,
+        };
         let (vendor, device) = IDS[0];
         c.fixed(0x00, &vendor.to_le_bytes());
         c.fixed(0x02, &device.to_le_bytes());
@@ -63,11 +73,7 @@ impl ConfigSpace {
         c.fixed(0x06, &(1u16 << 4).to_le_bytes());
         c.fixed(0x08, &(CLASS << 8 | 1).to_le_bytes());
         c.mask[0x0c] = 0xff;
-        for (bar, size) in [
-            (BAR_CTL, u64::from(shef_device::CTL_BYTES)),
-            (BAR_MSIX, MSIX_BYTES),
-            (BAR_MEM, memory_bytes),
-        ] {
+        for (bar, size) in [(BAR_CTL, ctl_bytes), (BAR_MSIX, MSIX_BYTES), (BAR_MEM, memory_bytes)] {
             let at = BARS + 4 * usize::from(bar);
             c.fixed(at, &BAR_KIND.to_le_bytes());
             c.mask[at..at + 8].copy_from_slice(&(!(size - 1)).to_le_bytes());
@@ -87,7 +93,9 @@ impl ConfigSpace {
         // errors; Gen4 x8.
         c.fixed(PCIE, &[0x10, 0x00, 0x02, 0x00]);
         c.fixed(PCIE + 4, &(1u32 << 28 | 1 << 15 | 1).to_le_bytes());
-        c.both(PCIE + 8, 0x2810, 0x7fff);
+        let code = |bytes: usize| (bytes / 128).ilog2() as u16;
+        let sizes = code(MAX_PAYLOAD) << 5 | code(MAX_READ_REQUEST) << 12;
+        c.both(PCIE + 8, 0x0810 | sizes, 0x7fff);
         c.fixed(PCIE + 0x0c, &(8u32 << 4 | 4).to_le_bytes());
         c.both(PCIE + 0x10, 0, 0x0fc3);
         c.fixed(PCIE + 0x12, &(8u16 << 4 | 4).to_le_bytes());
@@ -151,7 +159,7 @@ impl ConfigSpace {
 
     /// Resets all writable bits to their power-on state.
     pub fn reset(&mut self) {
-        *self = Self::new(self.memory_bytes, self.serial);
+        *self = Self::new(self.ctl_bytes, self.memory_bytes, self.serial);
     }
 
     /// Whether the function responds to memory accesses.
@@ -182,7 +190,7 @@ mod tests {
 
     #[test]
     fn the_lists_of_capabilities_can_be_walked() {
-        let c = ConfigSpace::new(1 << 34, 0x1122_3344_5566_7788);
+        let c = ConfigSpace::new(1 << 16, 1 << 34, 0x1122_3344_5566_7788);
         assert_eq!(get(&c, 0), 0xf010_1d0f);
         let mut at = u64::from(get(&c, 0x34) & 0xff);
         let mut ids = Vec::new();
@@ -202,9 +210,9 @@ mod tests {
 
     #[test]
     fn bars_can_be_sized() {
-        for memory in [1u64 << 20, 1 << 34, 1 << 36] {
-            let mut c = ConfigSpace::new(memory, 0);
-            for (at, size) in [(0x10, 1u64 << 16), (0x18, 1 << 16), (0x20, memory)] {
+        for (ctl, memory) in [(1u64 << 16, 1u64 << 20), (1 << 26, 1 << 34), (1 << 16, 1 << 36)] {
+            let mut c = ConfigSpace::new(ctl, memory, 0);
+            for (at, size) in [(0x10, ctl), (0x18, 1 << 16), (0x20, memory)] {
                 c.write(at, &[0xff; 8]);
                 let value = u64::from(get(&c, at + 4)) << 32 | u64::from(get(&c, at));
                 assert_eq!(value & 0xf, 0xc, "64 bits, prefetchable");
@@ -221,7 +229,8 @@ mod tests {
 
     #[test]
     fn writes_have_effects_and_read_only_bits_stay() {
-        let mut c = ConfigSpace::new(1 << 30, 7);
+        let mut c = ConfigSpace::new(1 << 16, 1 << 30, 7);
+        assert_eq!(get(&c, 0x78) & 0xffff, 0x2810, "payloads of 128 bytes, reads of 512");
         assert!(!c.memory_enabled() && !c.bus_master());
         assert_eq!(c.write(0, &[0; 4]), Effect::None);
         assert_eq!(get(&c, 0), 0xf010_1d0f);

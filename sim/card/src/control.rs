@@ -112,6 +112,8 @@ pub struct State {
     pub accesses: u64,
     /// Interrupts of the DMA engine.
     pub dma_interrupts: u64,
+    /// Vectors of all interrupts so far, one a bit.
+    pub vectors: u64,
     /// Bytes that the DMA engine read from host memory, rings included.
     pub dma_read: u64,
     /// Bytes that it wrote there.

@@ -1,23 +1,50 @@
 //! A card in the model of AWS F2's shell: the host reaches the design through `cl_shef` and the rules
 //! of that shell.
+//!
+//! The model starts the core after each reset, or the host does ([`RtlOptions::host_boots`]). A card
+//! that the host boots has BAR0 and the interrupt registers of BAR2 as F2 has them: adapter page,
+//! boot medium, START and RESET, and the reset, wipe and freeze behind them are those of `cl_shef`,
+//! and an interrupt has the vector that the host wrote. Only the Security Kernel's processor is not
+//! in it. When the host writes START, and before `cl_shef` has it, the boot medium is read through
+//! BAR0 as `cl_shef` holds it; when the core runs, the native kernel checks these bytes as the boot
+//! ROM does, boots from them if they hold this kernel, and drives ready and alert.
+//!
+//! [`RtlOptions::host_boots`]: crate::RtlOptions::host_boots
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use shef_device::mailbox;
-use shef_rtl::f2::{CORE_KHZ, CoreClock, F2Config, NativeF2};
+use shef_kernel::Medium;
+use shef_regs::f2;
+use shef_rtl::f2::{CORE_KHZ, CoreClock, F2Config, MEDIUM, NativeF2};
 use shef_rtl::measure::Measured;
 use shef_rtl::{Agent, AxiMemoryConfig, CoreSide, HostBus, HostFault, Library, Port, Sim};
 
 use crate::CardError;
+use crate::config_space::{MAX_PAYLOAD, MAX_READ_REQUEST};
 use crate::host_port::HostPort;
 use crate::kernel::Mailbox;
 use crate::platform::{Fuses, SharedBackend};
+use crate::rtl::RtlOptions;
 
 /// Cycles of the core's clock, more than a read of a register takes.
 const LAST_READS: u64 = 512;
 /// The line of the accelerator's interrupt.
 const ACCELERATOR_LINE: u8 = 15;
+/// Cycles of `clk_main_a0` after which the page shows the effect of a command, and the kernel's state.
+const COMMAND_CYCLES: u64 = 64;
+/// CONTROL of the adapter page, in BAR0.
+pub(crate) const CONTROL: u32 = f2::BASE + f2::CONTROL;
+
+/// What a command of the host does to the core.
+pub(crate) enum Change {
+    None,
+    /// It starts, with this boot medium.
+    Started(Vec<u8>),
+    /// It is wiped, and held in reset.
+    Stopped,
+}
 
 /// Host memory, once a link is connected.
 #[derive(Default)]
@@ -98,6 +125,7 @@ pub(crate) struct F2Card {
     f2: NativeF2<Host>,
     mailbox: Rc<RefCell<MailboxPort>>,
     interrupts: u64,
+    host_boots: bool,
 }
 
 impl F2Card {
@@ -105,22 +133,38 @@ impl F2Card {
     pub(crate) fn new(
         library: &Library,
         memory: AxiMemoryConfig,
-        stalls: Option<u64>,
-        contents: Option<u64>,
+        options: &RtlOptions,
     ) -> Result<Self, CardError> {
-        let config = F2Config {
+        let RtlOptions { stalls, contents, host_boots, .. } = *options;
+        let mut config = F2Config {
             core: CoreClock { seed: stalls.unwrap_or(1), ..CoreClock::khz(CORE_KHZ) },
             stalls,
             memory,
             contents,
             ..F2Config::default()
         };
+        if host_boots {
+            // The host compares these with configuration space.
+            config.max_payload = MAX_PAYLOAD;
+            config.max_read_request = MAX_READ_REQUEST;
+        }
         let mut f2 = NativeF2::new(library, config, Host::default())?;
         let mailbox = Rc::new(RefCell::new(MailboxPort::new(f2.shell.core().sim())?));
         f2.shell.core().attach(Box::new(Rc::clone(&mailbox)));
         f2.wait_open()?;
-        f2.start()?;
-        Ok(Self { f2, mailbox, interrupts: 0 })
+        let mut card = Self { f2, mailbox, interrupts: 0, host_boots };
+        card.begin()?;
+        Ok(card)
+    }
+
+    /// After a load or a reset.
+    fn begin(&mut self) -> Result<(), CardError> {
+        if !self.host_boots {
+            return Ok(self.f2.start()?);
+        }
+        self.f2.enable();
+        self.f2.set_kernel(false, 0);
+        Ok(())
     }
 
     pub(crate) fn side(&mut self) -> &mut CoreSide {
@@ -164,10 +208,14 @@ impl F2Card {
     pub(crate) fn step(&mut self, cycles: u64) {
         self.f2.step(cycles);
         while let Some(interrupt) = self.f2.shell.take_interrupt() {
-            if interrupt.line == ACCELERATOR_LINE {
-                self.interrupts += 1;
-            } else if let Some(host) = &self.f2.shell.host.0 {
-                host.interrupt(interrupt.vector.into());
+            let vector = interrupt.vector.into();
+            match (&self.f2.shell.host.0, interrupt.line) {
+                (Some(host), ACCELERATOR_LINE) if self.host_boots => {
+                    host.raise(vector);
+                }
+                (_, ACCELERATOR_LINE) => self.interrupts += 1,
+                (Some(host), _) => host.interrupt(vector),
+                (None, _) => {}
             }
         }
     }
@@ -194,7 +242,56 @@ impl F2Card {
     /// Resets the function as VFIO does, and starts the core again.
     pub(crate) fn reset(&mut self) -> Result<(), CardError> {
         self.f2.flr()?;
-        Ok(self.f2.start()?)
+        self.begin()
+    }
+
+    /// Writes CONTROL as the host does.
+    pub(crate) fn command(&mut self, value: u32) -> Change {
+        let was = self.runs();
+        // The core freezes the medium when it starts.
+        let medium = (!was && value == f2::CONTROL_COMMAND_START).then(|| self.medium());
+        self.ctl_write(CONTROL, value);
+        self.f2.shell.step(COMMAND_CYCLES);
+        match (was, self.runs(), medium) {
+            (false, true, Some(medium)) => Change::Started(medium),
+            (true, false, _) => {
+                self.f2.set_kernel(false, 0);
+                Change::Stopped
+            }
+            _ => Change::None,
+        }
+    }
+
+    fn runs(&mut self) -> bool {
+        f2::STATUS_RUNNING.get(self.f2.page(f2::STATUS)) == 1
+    }
+
+    /// The boot medium that `cl_shef` holds, read through BAR0 while it is open. A medium whose
+    /// lengths are wrong is read as far as its header, and is zero behind it.
+    fn medium(&mut self) -> Vec<u8> {
+        let room = 4 * self.f2.page(f2::MEDIUM_WORDS) as usize;
+        let shell = RefCell::new(&mut self.f2.shell);
+        let word = |at: usize| shell.borrow_mut().ocl_read(MEDIUM + at as u32).to_le_bytes();
+        let len = Medium::read(room, room, word)
+            .map_or(Medium::IMAGE, |medium| medium.certificate() + medium.certificate_len);
+        let mut bytes: Vec<u8> = (0..len).step_by(4).flat_map(word).collect();
+        bytes.resize(room, 0);
+        bytes
+    }
+
+    /// The state of the kernel that boots from the host's medium, until the page shows it.
+    pub(crate) fn set_kernel(&mut self, ready: bool, alert: u32) {
+        self.f2.set_kernel(ready, alert);
+        self.f2.shell.step(COMMAND_CYCLES);
+    }
+
+    /// A register of BAR2.
+    pub(crate) fn bar2_read(&mut self, offset: u32) -> u32 {
+        self.f2.shell.bar2_read(offset)
+    }
+
+    pub(crate) fn bar2_write(&mut self, offset: u32, value: u32) {
+        self.f2.shell.bar2_write(offset, value);
     }
 
     /// Wipes the design and starts it again, as when the kernel loads an image.
@@ -220,6 +317,10 @@ pub(crate) struct Behind {
 impl Mailbox for Behind {
     fn power_on(&mut self, fuses: &Rc<Fuses>) -> Result<(), CardError> {
         self.kernel.power_on(fuses)
+    }
+
+    fn boot(&mut self, fuses: &Rc<Fuses>, medium: &[u8]) -> Result<u32, CardError> {
+        self.kernel.boot(fuses, medium)
     }
 
     fn debug(&mut self, on: bool) -> Result<(), CardError> {

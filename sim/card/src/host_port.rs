@@ -32,12 +32,22 @@ impl HostPort {
         })
     }
 
-    /// Raises an interrupt, if the link delivers it.
+    /// Raises an interrupt of the DMA engine, if the link delivers it.
     pub fn interrupt(&self, vector: u32) {
-        if self.link.carries_interrupt() {
+        if self.raise(vector) {
             self.link.dma_interrupts.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    /// Raises an interrupt, and returns whether the link delivers it.
+    pub fn raise(&self, vector: u32) -> bool {
+        let carried = self.link.carries_interrupt();
+        if carried {
+            let bit = 1_u64.checked_shl(vector).unwrap_or(0);
+            self.link.vectors.fetch_or(bit, Ordering::AcqRel);
             self.bus.interrupt(vector);
         }
+        carried
     }
 }
 

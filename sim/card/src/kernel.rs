@@ -5,10 +5,15 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use shef_device::{SimKernel, mailbox};
-use shef_kernel::{Kernel, KernelImage, Medium, SIGNATURE_FILE_LEN, SIMULATED_SIGNER, boot};
+use shef_kernel::{
+    BootError, Kernel, KernelImage, Measurement, Medium, SIGNATURE_FILE_LEN, SIMULATED_SIGNER,
+    admit, boot,
+};
 use shef_project::TARGET;
 use shef_proto::cose::SigningKey;
+use shef_proto::crypto;
 use shef_proto::entropy::Entropy;
+use shef_regs::bus::sys;
 use shef_rtl::{
     KernelPort, KernelSim, KernelSnapshot, KernelStraps, Library, Moment, Noise, fair_noise,
     sparse_noise,
@@ -120,12 +125,25 @@ impl Power {
     }
 }
 
+/// The files of a boot medium with the native kernel: image, signature, certificate.
+pub(crate) fn boot_files(fuses: &Fuses) -> [Vec<u8>; 3] {
+    let (image, signature) = signed(kernel_image(SimKernel::Native), SIMULATED_SIGNER);
+    [image, signature.to_vec(), fuses.certificate.clone()]
+}
+
 /// A Security Kernel and the host's side of its mailbox. Offsets are those of the control window.
 ///
 /// An access returns `None` or `false` if the bus answers with an error.
 pub(crate) trait Mailbox {
-    /// Powers on with the manufacturer's fuses.
+    /// Powers on with the manufacturer's fuses, and boots from the card's own medium.
     fn power_on(&mut self, fuses: &Rc<Fuses>) -> Result<(), CardError>;
+    /// Powers on, and boots from a medium of the host. Returns the alert, 0 for none.
+    fn boot(&mut self, fuses: &Rc<Fuses>, medium: &[u8]) -> Result<u32, CardError> {
+        let _ = (fuses, medium);
+        Err(CardError::Design {
+            what: "only a native kernel boots from the host's medium".to_owned(),
+        })
+    }
     /// The shell's debug state changes, which halts the kernel until the next power-on.
     fn debug(&mut self, on: bool) -> Result<(), CardError>;
     /// Reads a word.
@@ -135,6 +153,8 @@ pub(crate) trait Mailbox {
 }
 
 /// The kernel as a function of this program. It answers within the doorbell write.
+///
+/// It refuses a medium as the boot ROM does, and any kernel but itself.
 pub(crate) struct Native {
     hardware: Hardware,
     kernel: Option<Kernel<CardPlatform>>,
@@ -153,27 +173,65 @@ impl Native {
             status: mailbox::STATUS_IDLE,
         }
     }
+
+    /// Boots from a medium of the host, as the boot ROM does.
+    fn boot_from(
+        &self,
+        fuses: &Rc<Fuses>,
+        medium: &[u8],
+    ) -> Result<Kernel<CardPlatform>, BootError> {
+        let bad = |what| BootError::KernelImage { what };
+        let bytes = |at: usize, len: usize| {
+            medium.get(at..).and_then(|rest| rest.get(..len)).ok_or(bad("length"))
+        };
+        let word = |at| bytes(at, 4).map_or([0; 4], |word| [word[0], word[1], word[2], word[3]]);
+        let layout = Medium::read(medium.len(), medium.len(), word)?;
+        let image = bytes(Medium::IMAGE, layout.image_len)?;
+        let KernelImage { svn, version, .. } = KernelImage::parse(image)?;
+        let kernel = Measurement { digest: KernelImage::digest(image), svn, version };
+        let signature = bytes(layout.signature(), SIGNATURE_FILE_LEN)?;
+        let signature = signature.first_chunk().ok_or(bad("length"))?;
+        let signer = crypto::sha256(&SigningKey::derive(SIMULATED_SIGNER).public_key().xy());
+        admit(&kernel, signature, &signer, KERNEL_SVN)?;
+        if image != kernel_image(SimKernel::Native) {
+            return Err(bad("another kernel than this card's native one"));
+        }
+        let certificate = bytes(layout.certificate(), layout.certificate_len)?.to_vec();
+        boot(CardPlatform::new(self.hardware.clone(), Rc::clone(fuses), certificate), image)
+    }
+
+    /// The old kernel is gone before a new one reads the fuses.
+    fn power_off(&mut self) {
+        self.kernel = None;
+        self.request.fill(0);
+        self.answer.clear();
+        self.status = mailbox::STATUS_IDLE;
+    }
 }
 
 const ANSWER_END: u32 = mailbox::ANSWER + mailbox::MAX_ANSWER as u32;
 
 impl Mailbox for Native {
     fn power_on(&mut self, fuses: &Rc<Fuses>) -> Result<(), CardError> {
-        // The old kernel is gone before the new one reads the fuses.
-        self.kernel = None;
-        self.request.fill(0);
-        self.answer.clear();
-        self.status = mailbox::STATUS_IDLE;
-        let platform = CardPlatform::new(self.hardware.clone(), Rc::clone(fuses));
+        self.power_off();
+        let certificate = fuses.certificate.clone();
+        let platform = CardPlatform::new(self.hardware.clone(), Rc::clone(fuses), certificate);
         self.kernel = Some(boot(platform, &kernel_image(SimKernel::Native))?);
         Ok(())
     }
 
+    fn boot(&mut self, fuses: &Rc<Fuses>, medium: &[u8]) -> Result<u32, CardError> {
+        self.power_off();
+        match self.boot_from(fuses, medium) {
+            Ok(kernel) => self.kernel = Some(kernel),
+            Err(BootError::Entropy { .. }) => return Ok(sys::ALERT_CODE_NOISE),
+            Err(_) => return Ok(sys::ALERT_CODE_IMAGE),
+        }
+        Ok(0)
+    }
+
     fn debug(&mut self, _: bool) -> Result<(), CardError> {
-        self.kernel = None;
-        self.request.fill(0);
-        self.answer.clear();
-        self.status = mailbox::STATUS_IDLE;
+        self.power_off();
         self.hardware.unmount()
     }
 

@@ -53,6 +53,7 @@ pub(crate) struct Link {
     pub clients: AtomicU64,
     pub accesses: AtomicU64,
     pub dma_interrupts: AtomicU64,
+    pub vectors: AtomicU64,
     dma_faults: AtomicU64,
     kept: Mutex<Vec<String>>,
 }

@@ -22,7 +22,7 @@ pub const KERNEL_SVN: u64 = 1;
 pub(crate) const FIRMWARE: &[u8] = include_bytes!("../../../attestation/firmware/kernel.img");
 
 /// The Security Kernel's image, as the boot code measures it: the committed one of the FPGA's
-/// processor. For a native kernel, the sources of its crate stand for its code.
+/// processor. For a native kernel, the digests of its crate's sources stand for its code.
 pub(crate) fn kernel_image(kernel: SimKernel) -> Vec<u8> {
     match kernel {
         SimKernel::Firmware => FIRMWARE.to_vec(),
@@ -31,7 +31,7 @@ pub(crate) fn kernel_image(kernel: SimKernel) -> Vec<u8> {
 }
 
 fn native_image() -> Vec<u8> {
-    let code: Vec<u8> = SOURCES.iter().flat_map(|(_, text)| text.iter().copied()).collect();
+    let code: Vec<u8> = SOURCES.iter().flat_map(|(_, text)| Sha256::digest(text)).collect();
     KernelImage { svn: KERNEL_SVN, version: env!("CARGO_PKG_VERSION"), code: &code }.to_bytes()
 }
 
@@ -181,6 +181,8 @@ impl Hardware {
 pub(crate) struct CardPlatform {
     hardware: Hardware,
     fuses: Rc<Fuses>,
+    /// The DeviceID certificate that the boot code finds.
+    certificate: Vec<u8>,
     uds_taken: bool,
     /// The received part of an image that is not complete yet.
     coming: Zeroizing<Vec<u8>>,
@@ -191,8 +193,8 @@ fn failed(error: impl std::fmt::Display) -> PlatformError {
 }
 
 impl CardPlatform {
-    pub(crate) fn new(hardware: Hardware, fuses: Rc<Fuses>) -> Self {
-        Self { hardware, fuses, uds_taken: false, coming: Zeroizing::default() }
+    pub(crate) fn new(hardware: Hardware, fuses: Rc<Fuses>, certificate: Vec<u8>) -> Self {
+        Self { hardware, fuses, certificate, uds_taken: false, coming: Zeroizing::default() }
     }
 }
 
@@ -206,7 +208,7 @@ impl BootPlatform for CardPlatform {
     }
 
     fn device_id_certificate(&self) -> Vec<u8> {
-        self.fuses.certificate.clone()
+        self.certificate.clone()
     }
 
     fn root_of_trust(&self) -> RootOfTrust {

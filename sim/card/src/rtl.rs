@@ -19,7 +19,7 @@ use shef_rtl::{
 };
 
 use crate::backend::{Backend, SharedTap, StuckHook};
-use crate::f2::F2Card;
+use crate::f2::{Change, F2Card};
 use crate::host_port::{HostPort, Interrupts};
 use crate::{CardError, Design};
 
@@ -62,6 +62,10 @@ pub struct RtlOptions {
     pub kernel: SimKernel,
     /// The shell around the design.
     pub shell: SimShell,
+    /// In the shell of AWS F2, with a native kernel: the host boots the kernel from a medium that it
+    /// writes, after each reset; otherwise the model starts it. For a card on a bus
+    /// ([`crate::ServeOptions`]).
+    pub host_boots: bool,
 }
 
 impl From<&SimParameters> for RtlOptions {
@@ -78,6 +82,7 @@ impl From<&SimParameters> for RtlOptions {
             wave_until: None,
             kernel: parameters.kernel,
             shell: parameters.shell,
+            host_boots: false,
             dma: false,
         }
     }
@@ -190,12 +195,9 @@ impl Shelled {
     ) -> Result<Self, CardError> {
         let library = library(options.top(), options, design, progress)?;
         Ok(match options.shell {
-            SimShell::AwsF2 => Self::AwsF2(Box::new(F2Card::new(
-                &library,
-                options.memory(),
-                options.stalls,
-                options.contents,
-            )?)),
+            SimShell::AwsF2 => {
+                Self::AwsF2(Box::new(F2Card::new(&library, options.memory(), options)?))
+            }
             SimShell::Plain => {
                 Self::Plain(Box::new(start(options.top(), design, options, progress)?))
             }
@@ -429,6 +431,32 @@ impl Backend for RtlBackend {
             Shelled::Plain(_) => Some(value),
             Shelled::AwsF2(card) => card.mailbox_write(offset, value),
         })
+    }
+
+    fn command(&mut self, value: u32) -> Change {
+        match &mut self.core {
+            Shelled::Plain(_) => Change::None,
+            Shelled::AwsF2(card) => card.command(value),
+        }
+    }
+
+    fn set_kernel(&mut self, ready: bool, alert: u32) {
+        if let Shelled::AwsF2(card) = &mut self.core {
+            card.set_kernel(ready, alert);
+        }
+    }
+
+    fn bar2_read(&mut self, offset: u32) -> u32 {
+        match &mut self.core {
+            Shelled::Plain(_) => 0,
+            Shelled::AwsF2(card) => card.bar2_read(offset),
+        }
+    }
+
+    fn bar2_write(&mut self, offset: u32, value: u32) {
+        if let Shelled::AwsF2(card) = &mut self.core {
+            card.bar2_write(offset, value);
+        }
     }
 
     fn accelerator(&self) -> &str {

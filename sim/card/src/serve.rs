@@ -14,6 +14,7 @@ use std::time::Duration;
 use shef_device::pci::{BAR_CTL, BAR_MEM, BAR_MSIX, MSIX_BYTES, VECTOR_ACCELERATOR, VECTORS};
 use shef_device::{CTL_BYTES, Device, SharedMemory, mailbox, ring};
 use shef_model::{Bytes, SparseMemory};
+use shef_rtl::f2::BAR0_BYTES;
 use shef_vfio_user::{Backend, Bus, Listening, NO_ANSWER, Region, Server, VfioUserError, region};
 
 use crate::config_space::{self, ConfigSpace, Effect};
@@ -29,6 +30,8 @@ const QUEUE: usize = 1024;
 const READ_LIMIT: Duration = Duration::from_secs(15);
 /// Cycles without access or interrupt until the clock stops.
 const IDLE_CYCLES: u64 = 1 << 22;
+/// The interrupt registers of AWS F2's shell in BAR2, between MSI-X table and pending bits.
+const INTERRUPTS: std::ops::Range<u64> = 0x2000..0x3000;
 /// Maximum number of concurrent control connections.
 const MAX_CONTROLS: u32 = 8;
 
@@ -44,6 +47,9 @@ pub struct ServeOptions {
     /// Clients may map the window to card memory. Otherwise each of their accesses passes the card,
     /// as in the model of AWS F2's shell.
     pub mapped: bool,
+    /// The host boots the card ([`crate::RtlOptions::host_boots`]): BAR0 has 64 MiB, with the adapter
+    /// page and the boot medium, and BAR2 the interrupt registers of AWS F2's shell.
+    pub host_boots: bool,
 }
 
 impl ServeOptions {
@@ -54,6 +60,7 @@ impl ServeOptions {
             control: None,
             memory_bytes: crate::MEMORY_BYTES,
             mapped: true,
+            host_boots: false,
         }
     }
 }
@@ -74,10 +81,19 @@ impl Bytes for Dram {
     }
 }
 
+/// Registers of the card.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bar {
+    /// BAR0.
+    Ctl,
+    /// The interrupt registers of AWS F2's shell in BAR2.
+    Interrupts,
+}
+
 /// A job for the card's thread.
 enum Job {
-    Read(u32, SyncSender<u32>),
-    Write(u32, u32),
+    Read(Bar, u32, SyncSender<u32>),
+    Write(Bar, u32, u32),
     /// Reads card memory at an address into this many bytes.
     Load(u64, Vec<u8>, SyncSender<Vec<u8>>),
     /// Writes card memory.
@@ -118,7 +134,8 @@ pub fn serve(
     let window = dram.fd().try_clone_to_owned().map_err(failed)?;
     let bar = |size: u64| Region { size, writable: true, memory: None };
     let mut regions: Vec<Region> = (0..region::COUNT).map(|_| Region::default()).collect();
-    regions[usize::from(BAR_CTL)] = bar(CTL_BYTES.into());
+    let ctl_bytes = if options.host_boots { BAR0_BYTES } else { CTL_BYTES }.into();
+    regions[usize::from(BAR_CTL)] = bar(ctl_bytes);
     regions[usize::from(BAR_MSIX)] = bar(MSIX_BYTES);
     let window = options.mapped.then_some((window, 0));
     regions[usize::from(BAR_MEM)] = Region { memory: window, ..bar(bytes) };
@@ -171,7 +188,8 @@ pub fn serve(
         }
         let mut front = Front {
             engine,
-            config: ConfigSpace::new(bytes, serial),
+            config: ConfigSpace::new(ctl_bytes, bytes, serial),
+            routed: options.host_boots,
             table: vec![0; MSIX_BYTES as usize],
             dram,
             mapped: options.mapped,
@@ -189,6 +207,7 @@ pub fn serve(
 
 /// The card's thread.
 fn run(mut card: Card, queue: &Receiver<Job>, shared: &Shared) {
+    let host = HostPort { bus: shared.bus.clone(), link: Arc::clone(&shared.link) };
     let clocked = card.cycles().is_some();
     let mut active = card.cycles().unwrap_or(0);
     loop {
@@ -218,20 +237,22 @@ fn run(mut card: Card, queue: &Receiver<Job>, shared: &Shared) {
         }
         if card.interrupted() {
             active = card.cycles().unwrap_or(0);
-            if shared.link.carries_interrupt() {
-                shared.bus.interrupt(VECTOR_ACCELERATOR);
-            }
+            host.raise(VECTOR_ACCELERATOR);
         }
     }
 }
 
 fn work(card: &mut Card, job: Job, shared: &Shared) {
     match job {
-        Job::Read(offset, answer) => {
+        Job::Read(Bar::Ctl, offset, answer) => {
             // A refused read is all ones to the host.
             let _ = answer.try_send(card.ctl_read32(offset).unwrap_or(u32::MAX));
         }
-        Job::Write(offset, value) => {
+        Job::Read(Bar::Interrupts, offset, answer) => {
+            let _ = answer.try_send(card.bar2_read(offset));
+        }
+        Job::Write(Bar::Interrupts, offset, value) => card.bar2_write(offset, value),
+        Job::Write(Bar::Ctl, offset, value) => {
             // A refused write is lost: writes are posted.
             let _ = card.ctl_write32(offset, value);
             if offset == mailbox::REQ_LEN {
@@ -299,6 +320,8 @@ struct Front<'a> {
     /// The DMA engine, if the design has none.
     engine: Option<&'a Engine>,
     config: ConfigSpace,
+    /// BAR2 has the interrupt registers of AWS F2's shell.
+    routed: bool,
     table: Vec<u8>,
     dram: Arc<SharedMemory>,
     /// Accesses of card memory go to its bytes; otherwise to the card.
@@ -336,11 +359,21 @@ impl Front<'_> {
         if offset == mailbox::STATUS && self.shared.kernel_busy.load(Ordering::Acquire) > 0 {
             return mailbox::STATUS_BUSY;
         }
+        self.register(Bar::Ctl, offset)
+    }
+
+    /// Reads a register of the card.
+    fn register(&self, bar: Bar, offset: u32) -> u32 {
         let (answer, response) = mpsc::sync_channel(1);
-        if self.jobs.send(Job::Read(offset, answer)).is_err() {
+        if self.jobs.send(Job::Read(bar, offset, answer)).is_err() {
             return u32::MAX;
         }
         response.recv_timeout(READ_LIMIT).unwrap_or(u32::MAX)
+    }
+
+    /// Whether a word in BAR2 is an interrupt register of the card.
+    fn is_routed(&self, offset: u64, len: usize) -> bool {
+        self.routed && INTERRUPTS.contains(&offset) && offset.is_multiple_of(4) && len == 4
     }
 
     /// Reads card memory through the card.
@@ -361,7 +394,7 @@ impl Front<'_> {
             self.shared.kernel_busy.fetch_add(1, Ordering::AcqRel);
         }
         // Without a card the write is lost.
-        let _ = self.jobs.send(Job::Write(offset, value));
+        let _ = self.jobs.send(Job::Write(Bar::Ctl, offset, value));
     }
 }
 
@@ -422,6 +455,10 @@ impl Backend for Front<'_> {
                     part.copy_from_slice(&value.to_le_bytes()[..part.len()]);
                 }
             }
+            BAR_MSIX if self.is_routed(offset, out.len()) => {
+                let value = self.register(Bar::Interrupts, offset as u32);
+                out.copy_from_slice(&value.to_le_bytes());
+            }
             BAR_MSIX => out.copy_from_slice(&self.table[offset as usize..][..out.len()]),
             _ if self.mapped => {
                 self.dram.read(offset, out).map_err(|_| shef_vfio_user::errno::EINVAL)?;
@@ -460,6 +497,11 @@ impl Backend for Front<'_> {
                         self.ctl_write(at, u32::from_le_bytes(*word));
                     }
                 }
+            }
+            BAR_MSIX if self.is_routed(offset, data.len()) => {
+                let word = data.first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
+                // Without a card the write is lost.
+                let _ = self.jobs.send(Job::Write(Bar::Interrupts, offset as u32, word));
             }
             BAR_MSIX => {
                 // The table is writable, the pending bits are not.
@@ -507,6 +549,7 @@ impl ControlHandler<'_> {
                     maps: self.shared.bus.maps(),
                     accesses: link.accesses.load(Ordering::Acquire),
                     dma_interrupts: link.dma_interrupts.load(Ordering::Acquire),
+                    vectors: link.vectors.load(Ordering::Acquire),
                     dma_read,
                     dma_written,
                     dma_faults,

@@ -3,17 +3,18 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
-use shef::{KeyFolder, Manufacturer, Source};
+use shef::{KeyFolder, Manufacturer, Source, Uri};
 use shef_card::{
     Blank, Card, CardError, CardOptions, Control, Design, Engine, Identity, RtlOptions,
     ServeOptions, SimKernel, SimParameters, SimShell,
 };
 use shef_console::file::{Outputs, is_input};
-use shef_console::{CliError, Output, interrupt, output};
+use shef_console::{CliError, Output, folder, interrupt, output};
+use shef_device::pci::f2::Medium;
 use shef_flags::WaveArgs;
 use shef_lab::world::card;
 use shef_project::Jobs;
@@ -70,6 +71,10 @@ pub struct ServeArgs {
     /// Shell around the design: `plain` by default, or the model of AWS F2's (rtl)
     #[arg(long, value_enum)]
     shell: Option<Shell>,
+    /// The card waits for a host that boots it, as on AWS F2: writes its boot medium (kernel.img,
+    /// kernel.sig, device-id.der) to this folder, for ?boot= of the URI (--shell f2, --kernel native)
+    #[arg(long, value_name = "DIR")]
+    boot: Option<PathBuf>,
     /// Seed for the card's randomness, which evidence reports (rtl)
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -166,6 +171,13 @@ impl ServeArgs {
     fn options(&self) -> Result<CardOptions, CliError> {
         let wrong = |what: &str| Err(CliError::new("SHEF-CLI-001", what));
         let parameters = self.parameters();
+        let bootable = (SimShell::AwsF2, SimKernel::Native);
+        if self.boot.is_some() && (parameters.shell, parameters.kernel) != bootable {
+            return wrong(
+                "--boot is for a card in the shell of AWS F2 with a native kernel: \
+                 use --shell f2 --kernel native",
+            );
+        }
         let engine = match self.device {
             DeviceKind::Model if self.project.is_some() => {
                 return wrong(
@@ -184,9 +196,11 @@ impl ServeArgs {
                 Engine::Model
             }
             // Other processes reach the card over a bus.
-            DeviceKind::Rtl => {
-                Engine::Rtl(RtlOptions { dma: true, ..RtlOptions::from(&parameters) })
-            }
+            DeviceKind::Rtl => Engine::Rtl(RtlOptions {
+                dma: true,
+                host_boots: self.boot.is_some(),
+                ..RtlOptions::from(&parameters)
+            }),
         };
         let design = match &self.project {
             Some(folder) => Design::project(folder),
@@ -211,6 +225,7 @@ pub fn run(output: &Output, args: &ServeArgs) -> Result<(), CliError> {
     if let Some(wave) = &args.waves.wave {
         waves(wave, &card_options.design, [&maker, &debug_maker])?;
     }
+    let boot = args.boot.as_deref().map(Boot::new).transpose()?;
 
     let socket =
         std::path::absolute(&args.socket).map_err(|e| CliError::write_file(&args.socket, &e))?;
@@ -218,10 +233,13 @@ pub fn run(output: &Output, args: &ServeArgs) -> Result<(), CliError> {
     let memory_bytes = args.memory.saturating_mul(1 << 20);
     let mapped = args.shell != Some(Shell::F2);
     let (device, control_path) = (socket.clone(), Some(control.clone()));
-    let options = ServeOptions { socket: device, control: control_path, memory_bytes, mapped };
+    let host_boots = boot.is_some();
+    let options =
+        ServeOptions { socket: device, control: control_path, memory_bytes, mapped, host_boots };
     let simulated = card_options.uri();
     let ready = Ready {
-        device: format!("vfio-user:{}", socket.display()),
+        device: Uri::VfioUser { socket, boot: boot.as_ref().map(|boot| boot.folder.clone()) }
+            .to_string(),
         control: control.display().to_string(),
         engine: simulated.to_string(),
         memory_bytes,
@@ -242,7 +260,8 @@ pub fn run(output: &Output, args: &ServeArgs) -> Result<(), CliError> {
         } else {
             interrupt::stops(&stop)
         };
-        told = signals.and_then(|()| {
+        let written = signals.and_then(|()| boot.as_ref().map_or(Ok(()), Boot::write));
+        told = written.and_then(|()| {
             output.line(format_args!(
                 "{} is {}, control socket {}",
                 ready.device, ready.engine, ready.control
@@ -267,6 +286,9 @@ pub fn run(output: &Output, args: &ServeArgs) -> Result<(), CliError> {
                 "no transfer at the accelerator's ports for {STUCK} cycles: {waits}"
             ));
         });
+        if let Some(boot) = &boot {
+            let _ = boot.files.set(card.boot_files());
+        }
         card.add_debug_identity(debug_maker.device_secret(&mut entropy), |key| {
             debug_maker.certify(key, now)
         });
@@ -286,6 +308,34 @@ pub fn run(output: &Output, args: &ServeArgs) -> Result<(), CliError> {
         let _ = std::fs::remove_dir(folder);
     }
     told
+}
+
+/// The folder of the card's boot medium.
+struct Boot {
+    folder: PathBuf,
+    /// Contents of [`Medium::FILES`], once the card has an identity.
+    files: OnceLock<[Vec<u8>; 3]>,
+}
+
+impl Boot {
+    /// Checks that the folder is new, empty, or of an earlier card.
+    fn new(folder: &Path) -> Result<Self, CliError> {
+        folder::is_ours(folder, &[], &Medium::FILES, |name| Medium::FILES.contains(&name))?;
+        let folder = std::path::absolute(folder).map_err(|e| CliError::write_file(folder, &e))?;
+        Ok(Self { folder, files: OnceLock::new() })
+    }
+
+    fn write(&self) -> Result<(), CliError> {
+        let Some(files) = self.files.get() else { return Ok(()) };
+        std::fs::create_dir_all(&self.folder)
+            .map_err(|e| CliError::write_file(&self.folder, &e))?;
+        let mut outputs = Outputs::new([])?;
+        for (name, bytes) in Medium::FILES.iter().zip(files) {
+            let slot = outputs.file(&self.folder.join(name))?;
+            outputs.fill(slot, bytes)?;
+        }
+        outputs.place()
+    }
 }
 
 /// Checks that a file for waves can be written, and is neither a file of the project nor a key.
@@ -310,7 +360,19 @@ fn stops_with_stdin(stop: &Arc<AtomicBool>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Args as _;
+    use clap::{Args as _, FromArgMatches as _};
+
+    #[test]
+    fn a_host_boots_a_native_kernel_in_the_shell_of_f2() {
+        for flags in [&["--shell", "f2"][..], &["--kernel", "native"], &["--device", "model"]] {
+            let command = ServeArgs::augment_args(clap::Command::new("serve"));
+            let all = ["serve", "--socket", "/card", "--boot", "/boot"];
+            let matches = command.try_get_matches_from(all.iter().chain(flags)).unwrap();
+            let error = ServeArgs::from_arg_matches(&matches).unwrap().options().err().unwrap();
+            assert_eq!(error.code, "SHEF-CLI-001");
+            assert!(error.message.contains("--shell f2 --kernel native"), "{}", error.message);
+        }
+    }
 
     #[test]
     fn a_uri_and_the_flags_have_the_same_names() {

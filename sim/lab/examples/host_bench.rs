@@ -194,7 +194,7 @@ fn in_turns(bodies: &mut [&mut Body<'_>]) {
 fn throughputs() -> Vec<Row> {
     let config = config();
     let served = Served::new();
-    let uri = Uri::VfioUser { socket: served.socket() };
+    let uri = Uri::VfioUser { socket: served.socket(), boot: None };
     let host = RefCell::new(shef::open(&uri).expect("the card"));
     let bytes = vec![0x5a; SIZE];
     let (mut copy, mut into) = (vec![0; SIZE], vec![0; SIZE]);

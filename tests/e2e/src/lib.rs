@@ -203,6 +203,16 @@ impl Served {
         ])
     }
 
+    /// Serves a card around the RTL in the shell of AWS F2, whose Security Kernel is native and boots
+    /// from a medium of the host: this one, which the card writes to the folder `boot`.
+    ///
+    /// # Panics
+    /// As [`Served::start`].
+    pub fn on_f2(boot: &Path) -> Self {
+        let flags = ["rtl", "--shell", "f2", "--kernel", "native", "--boot"].map(OsString::from);
+        Self::of(flags.into_iter().chain([boot.into()]).collect())
+    }
+
     fn of(device: Vec<OsString>) -> Self {
         let dir = tempfile::tempdir().expect("a folder for the socket");
         let child = Self::spawn(&device, dir.path());

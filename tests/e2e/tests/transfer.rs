@@ -103,7 +103,7 @@ fn either_way(uri: &Uri, mut run: impl FnMut(&mut Host, &str)) {
 #[test]
 fn what_is_uploaded_is_the_same_either_way() {
     let served = Served::start("model");
-    let uri = Uri::VfioUser { socket: served.socket() };
+    let uri = Uri::VfioUser { socket: served.socket(), boot: None };
     for chunk in [64, 512, 4096] {
         let config = config(chunk);
         let cipher = ChunkCipher::new(0, session(&config).1.data_key(0).unwrap());
@@ -150,7 +150,7 @@ fn what_is_uploaded_is_the_same_either_way() {
 #[test]
 fn what_is_downloaded_is_opened_either_way_and_what_is_damaged_is_not() {
     let served = Served::start("model");
-    let uri = Uri::VfioUser { socket: served.socket() };
+    let uri = Uri::VfioUser { socket: served.socket(), boot: None };
     for chunk in [64, 512, 4096] {
         let config = config(chunk);
         let (mut owner, shield) = session(&config);

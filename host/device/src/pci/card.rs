@@ -30,12 +30,16 @@ const CLASS_REVISION: u16 = 8;
 /// Offset of the command register in configuration space.
 const COMMAND: u16 = 4;
 /// Command: the function responds to memory accesses.
-const COMMAND_MEMORY: u16 = 2;
+pub(super) const COMMAND_MEMORY: u16 = 2;
 /// Command: the function may master the bus.
 const COMMAND_MASTER: u16 = 4;
 
 /// Sets and clears bits of the command register.
-fn command<F: Function>(function: &mut F, set: u16, clear: u16) -> Result<(), DeviceError> {
+pub(super) fn command<F: Function>(
+    function: &mut F,
+    set: u16,
+    clear: u16,
+) -> Result<(), DeviceError> {
     let mut command = [0; 2];
     function.config_read(COMMAND, &mut command)?;
     let command = u16::from_le_bytes(command) & !clear | set;
@@ -66,14 +70,11 @@ impl<F: Function> PciCard<F> {
     /// [`DeviceError::NoMedium`], [`DeviceError::Gone`], [`DeviceError::NotACard`] and the
     /// transport's errors.
     pub fn open(
-        mut function: F,
+        function: F,
         uri: &str,
         description: &str,
         root_of_trust: &str,
     ) -> Result<Self, DeviceError> {
-        if f2::waits(&mut function)? {
-            return Err(DeviceError::NoMedium { uri: uri.to_owned() });
-        }
         let memory_bytes = function.bar_bytes(BAR_MEM);
         let info = DeviceInfo::new(uri, description, root_of_trust, memory_bytes, false);
         let mut card = Self { bulk: None, lent: Vec::new(), function, info, pause: PAUSE.0 };
@@ -85,7 +86,11 @@ impl<F: Function> PciCard<F> {
                 return Err(DeviceError::NotACard { uri: uri.to_owned(), bar, bytes, need });
             }
         }
-        command(&mut card.function, COMMAND_MEMORY | COMMAND_MASTER, 0)?;
+        command(&mut card.function, COMMAND_MEMORY, 0)?;
+        if f2::waits(&mut card.function)? {
+            return Err(DeviceError::NoMedium { uri: uri.to_owned() });
+        }
+        command(&mut card.function, COMMAND_MASTER, 0)?;
         Ok(card)
     }
 

@@ -49,9 +49,8 @@ pub fn open_with(uri: &Uri, options: OpenOptions) -> Result<Host, SdkError> {
         #[cfg(feature = "vfio")]
         Uri::PciUeid { ueid, iommu } => Ok(Host::new(shef_vfio::open_ueid(ueid, *iommu)?)),
         #[cfg(feature = "vfio-user")]
-        Uri::VfioUser { socket } => {
-            let card = shef_vfio_user::open(socket, shef_vfio_user::DEFAULT_TIMEOUT)?;
-            Ok(Host::new(Box::new(card)))
+        Uri::VfioUser { socket, boot } => {
+            Ok(Host::new(shef_vfio_user::open_uri(socket, boot.as_deref())?))
         }
         #[cfg(feature = "tls")]
         Uri::Tls { .. } => {

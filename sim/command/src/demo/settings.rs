@@ -204,7 +204,7 @@ fn cards(args: &DemoArgs, uri: &Uri) -> Result<Cards, CliError> {
 fn served(args: &DemoArgs, uri: &Uri) -> Result<Cards, CliError> {
     let control = match (uri, &args.control) {
         (_, Some(control)) => control.clone(),
-        (Uri::VfioUser { socket }, None) => Control::path_of(socket),
+        (Uri::VfioUser { socket, .. }, None) => Control::path_of(socket),
         (Uri::Pci { .. } | Uri::PciUeid { .. } | Uri::Tls { .. }, None) => {
             return usage(format!(
                 "the demo needs the control socket of a simulated card behind {uri}: give it with --control"

@@ -85,15 +85,28 @@ impl<B: HostBus> NativeF2<B> {
     pub fn start(&mut self) -> Result<()> {
         self.command(f2::CONTROL_COMMAND_START);
         self.wait("start of the core", |status| f2::STATUS_RUNNING.get(status) == 1)?;
-        self.shell.set_bus_master(true);
-        self.shell.set_msix(Msix::Eventfds);
-        self.shell.give_lines(u16::MAX);
+        self.enable();
         for word in 0..4_u8 {
             let vectors = [0, 1, 2, 3].map(|k| 4 * word + k);
             self.shell.bar2_write(0x2080 + 4 * u32::from(word), u32::from_le_bytes(vectors));
         }
         self.shell.bar2_write(0x2004, u16::MAX.into());
         Ok(())
+    }
+
+    /// Enables what configuration space and VFIO enable: bus mastering and MSI-X. BAR 2 still gives
+    /// the lines their vectors.
+    pub fn enable(&mut self) {
+        self.shell.set_bus_master(true);
+        self.shell.set_msix(Msix::Eventfds);
+        self.shell.give_lines(u16::MAX);
+    }
+
+    /// Sets whether the kernel is ready, as it is after a load, and its alert, 0 for none.
+    pub fn set_kernel(&mut self, ready: bool, alert: u32) {
+        let sim = self.shell.core().sim();
+        sim.poke("native_ready", ready.into());
+        sim.poke("native_alert", alert.into());
     }
 
     /// Cycles of the core's clock.

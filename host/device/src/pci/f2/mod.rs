@@ -8,6 +8,7 @@ pub mod adapter;
 
 use std::time::Duration;
 
+use super::card::{COMMAND_MEMORY, command};
 use super::{BAR_CTL, BAR_MSIX, Function, VECTOR_ACCELERATOR};
 use crate::DeviceError;
 use crate::progress::Progress;
@@ -167,6 +168,7 @@ impl<F: Function> F2<F> {
 
     /// Brings a function that was reset to a booted kernel.
     fn begin(&mut self) -> Result<(), DeviceError> {
+        command(&mut self.function, COMMAND_MEMORY, 0)?;
         let mut window = Bar0 { function: &mut self.function, card: &self.card };
         adapter::present(&mut window, adapter::RETURN)?;
         let card = adapter::pcie(&mut window)?;
@@ -308,13 +310,19 @@ mod tests {
             out.copy_from_slice(&self.config[offset..offset + out.len()]);
             Ok(())
         }
-        fn config_write(&mut self, _: u16, _: &[u8]) -> Result<(), DeviceError> {
+        fn config_write(&mut self, offset: u16, data: &[u8]) -> Result<(), DeviceError> {
+            let offset = usize::from(offset);
+            self.config[offset..offset + data.len()].copy_from_slice(data);
             Ok(())
         }
         fn bar_bytes(&self, bar: u8) -> u64 {
             if bar == BAR_MEM { 1 << 20 } else { 64 << 20 }
         }
         fn bar_read(&mut self, bar: u8, offset: u64, out: &mut [u8]) -> Result<(), DeviceError> {
+            if self.config[4] & COMMAND_MEMORY as u8 == 0 {
+                out.fill(0xff);
+                return Ok(());
+            }
             let status = 9 | if self.running { 0x14 } else { 0 };
             let at = offset as usize;
             let value = match (bar, offset) {
@@ -359,6 +367,7 @@ mod tests {
         fn reset(&mut self) -> Result<(), DeviceError> {
             self.running = false;
             self.bar2[0x2004] = 0;
+            self.config[4] = 0;
             Ok(())
         }
     }
