@@ -174,8 +174,8 @@ pub fn run(output: &Output, args: &NewArgs) -> Result<Exit, CliError> {
     let clock = CoreClock::at_most(args.core_mhz.unwrap_or(CORE_MHZ))?;
     if args.core_mhz.is_some_and(|mhz| mhz > CORE_MHZ) {
         output.warn(format!(
-            "--core-mhz is above {CORE_MHZ}, the clock that the design is laid out for: a build may \
-             miss timing after hours (SHEF-CLD-022)"
+            "no clock has met timing in Vivado yet, and --core-mhz is above the default of \
+             {CORE_MHZ}: the build may miss it after hours (SHEF-CLD-022)"
         ));
     }
     let design = match &args.project {

@@ -96,6 +96,14 @@ impl Bench {
                 .unwrap();
         }
         bench.write("proc/meminfo", "MemTotal: 65000000 kB\n");
+        for below in [
+            ".Xilinx/Vivado/Vivado_init.tcl",
+            ".Xilinx/Vivado/2025.1/Vivado_init.tcl",
+            ".Xilinx/Xilinx.lic",
+            ".local/lib/python3.13/site-packages/usercustomize.py",
+        ] {
+            bench.write(&format!("home/{below}"), "# of the user\n");
+        }
         bench
     }
 
@@ -168,7 +176,11 @@ impl Bench {
                 command.env(name, value);
             }
         }
+        for name in ["XILINX_PATH", "MYVIVADO", "XILINX_TCLAPP_REPO", "TCLLIBPATH", "PYTHONPATH"] {
+            command.env(name, self.at("home"));
+        }
         command
+            .env("HOME", self.at("home"))
             .env("VIVADO_TOOL_VERSION", "2025.1")
             .env("PATH", self.at("bin"))
             .env("SHEF_YOSYS", self.at("bin/yosys"))
