@@ -257,6 +257,12 @@ impl Record {
         format!("s3://{}/{}/", self.bucket, logs(&self.key))
     }
 
+    /// Whether something may be at AWS for this record.
+    #[must_use]
+    pub fn is_begun(&self) -> bool {
+        self.holds_object() || self.afi.is_some()
+    }
+
     /// What is at AWS for this record, and the way on.
     #[must_use]
     pub fn remains(&self) -> String {

@@ -3,13 +3,14 @@
 //! A file is read as several streams of bits: its bytes, its hexadecimal digits, its binary digits,
 //! its base64 and base32 characters, its bytes behind escapes (`\253`, `\xab`, `\u00ab`, `%ab`,
 //! `=AB`), the rows of a dump without their addresses, and the numbers that it lists, each at its
-//! width. Characters between digits do not count. A hit is any 64 bits of a stream that are 8 consecutive bytes of the secret in some
-//! order: of bits in a nibble or byte, of nibbles, of bytes in a word, of words. An order reverses
-//! the secret within units of a power of two bits, so bit `i` of it is bit `i ^ mask` of the secret:
-//! 256 masks are all orders. A checkpoint of Vivado is a zip archive: its members are inflated, and
-//! so are gzip and tar. A file that only looks like one of these, or is cut, is read as its bytes and
-//! as far as its members go. An archive of another format, and one with members that cannot be read,
-//! is a finding.
+//! width. Characters between digits do not count. A hit is any 64 bits of a stream that are 8
+//! consecutive bytes of the secret in some order: of bits in a nibble or byte, of nibbles, of bytes
+//! in a word, of words. An order reverses the secret within units of a power of two bits, so bit `i`
+//! of it is bit `i ^ mask` of the secret: 256 masks are all orders.
+//!
+//! A checkpoint of Vivado is a zip archive: its members are inflated, and so are gzip and tar. A file
+//! that only looks like one of these, or is cut, is read as its bytes and as far as its members go.
+//! An archive of another format, and one with members that cannot be read, is a finding.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
@@ -363,7 +364,7 @@ struct Escapes {
 impl Escapes {
     /// Takes a byte; whether the secret ends with it.
     fn take(&mut self, byte: u8, windows: &Windows) -> bool {
-        let digit = |base| char::from(byte).to_digit(base).is_some();
+        let digit = |base| char::from(byte).is_digit(base);
         let Some((begin, rest)) = self.pending.split_first() else {
             if matches!(byte, b'\\' | b'%' | b'=') {
                 self.pending.push(byte);
@@ -525,7 +526,6 @@ impl Rows {
             let fits = |value: &u32| token.len() == digits && value >> bits == 0;
             if let Some(value) = value(8).filter(fits) {
                 self.octal = self.octal << bits | u64::from(value);
-                // A window may begin at the second byte of a word.
                 hit |= windows.has(self.octal);
             }
         }

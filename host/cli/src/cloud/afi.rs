@@ -86,10 +86,19 @@ fn tarball_of(dir: &Path, image: &Image) -> Result<Checked, CliError> {
     Err(CloudError::Tarball { file, found, expected: "the SHA-256 of build.json" }.into())
 }
 
-/// What an end before the end leaves at AWS, and the way on.
+/// The object and the image that a call without its end leaves at AWS, and the way on.
 fn left(tarball: &Checked) -> String {
     let record = afi::Record::of(tarball);
     record.map_or_else(|error| error.to_string(), |record| record.remains())
+}
+
+/// As [`left`], after an error: nothing if that is the record's own, or if nothing is left.
+fn warn_of_rest(tarball: &Checked) {
+    interrupt::silences();
+    match afi::Record::of(tarball) {
+        Ok(record) if record.is_begun() => shef_console::output::warn(record.remains()),
+        _ => {}
+    }
 }
 
 /// Checks the vendor's reference values: signed, and with an image of this design.
@@ -167,7 +176,7 @@ pub fn run(output: &Output, args: &AfiArgs) -> Result<Exit, CliError> {
     });
     let watching = Watching::new(output, "looking at the tarball");
     let made = afi::make(&order, &tarball, &mut |text| watching.step(text)).inspect_err(|_| {
-        shef_console::output::warn(left(&tarball));
+        warn_of_rest(&tarball);
     })?;
     let lock = Lock {
         format: Lock::format(),

@@ -251,7 +251,8 @@ fn a_tarball_that_is_gone_or_damaged_and_a_build_that_is_done_have_a_way_on() {
             fs::remove_file(log.path()).unwrap();
         }
     }
-    // Other choices: another tarball, and the first one is gone at the end.
+    // Other choices: another tarball, with the time of its begin, and the first one is gone at the end.
+    std::thread::sleep(std::time::Duration::from_millis(1100));
     bench.ok(&words(&with(&build, &["--place", "Explore"])));
     let (second, none) = tarball(&bench);
     assert!(second != first && none.is_none(), "{first:?} {second:?} {none:?}");
