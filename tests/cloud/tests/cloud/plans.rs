@@ -82,7 +82,8 @@ fn a_build_and_an_image_run_what_their_dry_runs_list() {
     let script = bench.encrypt_script();
     let doctor = ["cloud", "doctor", "--hdk", &kit, "--region", "us-east-1", "--root", &root];
     agree(&bench, &with(&owned(&doctor), &["--encrypt-script", &script]));
-    agree(&bench, &owned(&["cloud", "doctor", "--hdk", &kit, "--encrypt-script", &script]));
+    let local = ["cloud", "doctor", "--hdk", &kit, "--root", &root];
+    agree(&bench, &with(&owned(&local), &["--encrypt-script", &script]));
     agree(&bench, &owned(&["cloud", "new", "image", "--hdk", &kit, "--vendor", "vendor"]));
     let build = bench.build();
     let document = bench.ok(&words(&with(&build, &["--dry-run"])));
