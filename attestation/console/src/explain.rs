@@ -47,9 +47,9 @@ pub fn run(output: &Output, id: Option<&str>) -> Result<(), CliError> {
                 return Err(CliError::new("SHEF-CLI-002", format!("unknown code {shown:?}")));
             };
             output.line(format_args!("{} ({})", output.heading(e.code), e.part))?;
-            output.line(e.summary)?;
+            output.paragraph(e.summary)?;
             output.line("")?;
-            output.line(e.help)?;
+            output.paragraph(e.help)?;
             output.line("")?;
             output.line(format_args!(
                 "Exit status {}: {}",

@@ -72,9 +72,70 @@ impl Flags {
     }
 }
 
+/// Columns of a line of text for people.
+pub const COLUMNS: usize = 80;
+
+/// Units in lines, none longer than `width` unless a unit is; all but the last line end with `end`.
+#[must_use]
+pub fn joined(units: impl Iterator<Item = String>, width: usize, end: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let length = |text: &str| text.chars().count();
+    for unit in units {
+        match lines.last_mut() {
+            Some(line) if length(line) + 1 + length(&unit) + length(end) <= width => {
+                line.push(' ');
+                line.push_str(&unit);
+            }
+            _ => lines.push(unit),
+        }
+    }
+    let last = lines.len().saturating_sub(1);
+    lines[..last].iter_mut().for_each(|line| line.push_str(end));
+    lines
+}
+
+/// A text in lines of at most `width` columns; a longer word has its own line.
+#[must_use]
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    joined(text.split(' ').map(str::to_owned), width, "")
+}
+
+/// The lines of a message for a terminal. Those that continue a line are indented, so that no text
+/// of others begins one; those of an excerpt stay as they are. In a file or a pipe, a message is one
+/// line, for programs that look for its text.
+fn laid_out(begin: &str, text: &str, terminal: bool) -> String {
+    if !terminal {
+        return format!("{begin}{text}\n");
+    }
+    let mut out = String::new();
+    for (number, line) in text.split('\n').enumerate() {
+        let begin = if number == 0 { begin } else { "" };
+        match is_excerpt(line) {
+            true => out.push_str(&format!("{begin}{line}\n")),
+            false => {
+                let lines = wrapped(&format!("{begin}{line}"), COLUMNS - 2);
+                out.push_str(&lines.join("\n  "));
+                out.push('\n');
+            }
+        }
+    }
+    out
+}
+
+/// Whether a line of a message is one of an excerpt of a file: `NUMBER | TEXT`.
+fn is_excerpt(line: &str) -> bool {
+    line.trim_start_matches(|c: char| c == ' ' || c.is_ascii_digit()).starts_with('|')
+}
+
+/// Prints a message on stderr.
+fn say(begin: &str, text: &str) {
+    let terminal = std::io::stderr().is_terminal();
+    let _ = std::io::stderr().write_all(laid_out(begin, &message(text), terminal).as_bytes());
+}
+
 /// A warning for people, on stderr, from code without an [`Output`].
 pub fn warn(text: impl std::fmt::Display) {
-    let _ = writeln!(std::io::stderr(), "warning: {}", message(&text.to_string()));
+    say("warning: ", &text.to_string());
 }
 
 /// Standard output, after [`keep_stdout`].
@@ -229,7 +290,7 @@ impl Output {
         let quiet = self.quiet;
         move |text| {
             if !quiet {
-                let _ = writeln!(std::io::stderr(), "{}", message(text));
+                say("", text);
             }
         }
     }
@@ -244,7 +305,7 @@ impl Output {
     /// A message that only `-v` shows.
     pub fn detail(&self, text: impl std::fmt::Display) {
         if self.verbose > 0 {
-            let _ = writeln!(std::io::stderr(), "{}", message(&text.to_string()));
+            say("", &text.to_string());
         }
     }
 
@@ -284,15 +345,28 @@ impl Output {
     /// Prints an error, once, with its code and its help.
     pub fn error(&self, error: &CliError) {
         interrupt::silences();
-        let mut err = std::io::stderr().lock();
-        let label = if std::io::stderr().is_terminal() { &self.bad("error") } else { "error" };
+        let terminal = std::io::stderr().is_terminal();
         let code = one_line(&error.code);
-        let _ = writeln!(err, "{} [{code}]: {}", styled_line(label), message(&error.message));
+        let mut text = laid_out(&format!("error [{code}]: "), &message(&error.message), terminal);
+        if terminal {
+            let label = styled_line(&self.bad("error"));
+            text = text.replacen("error", &label, 1);
+        }
         let help = error.help();
         if !help.is_empty() {
-            let _ = writeln!(err, "help: {}", one_line(help));
+            text.push_str(&laid_out("help: ", &one_line(help), terminal));
         }
-        let _ = writeln!(err, "help: for details, run `{} explain {code}`", codes::explainer());
+        let explain = format!("for details, run `{} explain {code}`", codes::explainer());
+        text.push_str(&laid_out("help: ", &explain, terminal));
+        let _ = std::io::stderr().write_all(text.as_bytes());
+    }
+
+    /// Prints a paragraph of a text document, in lines of [`COLUMNS`].
+    ///
+    /// # Errors
+    /// As [`Output::line`].
+    pub fn paragraph(&self, text: &str) -> Result<(), CliError> {
+        wrapped(text, COLUMNS).iter().try_for_each(|line| self.line(line))
     }
 }
 
@@ -334,9 +408,6 @@ fn styled_line(text: &str) -> String {
 /// other line of it starts a line: its line breaks are escaped, and what follows the excerpt
 /// continues its last line.
 fn message(text: &str) -> String {
-    let is_excerpt = |line: &str| {
-        line.trim_start_matches(|c: char| c == ' ' || c.is_ascii_digit()).starts_with('|')
-    };
     let mut lines = text.trim_end_matches('\n').split('\n');
     let mut out = one_line(lines.next().unwrap_or_default());
     let mut in_excerpt = false;
@@ -408,6 +479,25 @@ mod tests {
         assert!(!inert.chars().any(|c| misleads(c) && c != '\n'), "{inert}");
         assert_eq!(inert.lines().count(), 3, "{inert}");
         assert_eq!(serde_json::from_str::<[String; 1]>(&inert).unwrap(), [hostile]);
+    }
+
+    #[test]
+    fn a_terminal_has_lines_of_80_columns_and_a_pipe_has_whole_ones() {
+        let text = "word ".repeat(40) + "help: run this";
+        assert_eq!(laid_out("error: ", &text, false), format!("error: {text}\n"));
+        let shown = laid_out("error: ", &text, true);
+        assert!(shown.lines().all(|line| line.len() <= COLUMNS), "{shown}");
+        assert!(shown.lines().skip(1).all(|line| line.starts_with("  ")), "{shown}");
+        assert_eq!(shown.split_whitespace().count(), text.split_whitespace().count() + 1);
+        let excerpt = format!("a.toml:1: wrong\n  |\n1 | {}\n  | ^", "x ".repeat(60));
+        assert_eq!(laid_out("", &excerpt, true), format!("{excerpt}\n"));
+    }
+
+    #[test]
+    fn lines_are_not_wider_than_the_terminal() {
+        let lines = wrapped("a clock from /very/long/path/of/a/file.sv:12 reaches it", 12);
+        assert_eq!(lines, ["a clock from", "/very/long/path/of/a/file.sv:12", "reaches it"]);
+        assert_eq!(wrapped("", 5), [""]);
     }
 
     #[test]

@@ -331,7 +331,7 @@ pub fn run(output: &Output, command: &DeviceCommand) -> Result<Exit, CliError> {
                 if told.insert(&missing.code) {
                     output.line("")?;
                     output.line(format_args!("{}: {}", missing.code, missing.message))?;
-                    output.line(format_args!("help: {}", missing.help))?;
+                    output.paragraph(&format!("help: {}", missing.help))?;
                 }
             }
             output.document(&all)?;

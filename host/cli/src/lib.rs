@@ -177,6 +177,45 @@ mod tests {
     use super::*;
     use rustix::process::{DumpableBehavior, dumpable_behavior};
 
+    /// A command of ours in a text for people: its words exist, and so do its flags.
+    fn exists(text: &str) -> Result<(), String> {
+        use clap::CommandFactory as _;
+        let root = Args::command();
+        let mut command = &root;
+        for word in text.split_whitespace().skip(1) {
+            if let Some(flag) = word.strip_prefix("--").map(|it| it.split('=').next().unwrap()) {
+                let known =
+                    |of: &clap::Command| of.get_arguments().any(|it| it.get_long() == Some(flag));
+                let others = ["demo", "new", "test", "bench", "sim"].contains(&command.get_name());
+                if !known(command) && !known(&root) && flag != "help" && !others {
+                    return Err(format!("{} has no --{flag}: {text}", command.get_name()));
+                }
+            } else if command.has_subcommands() {
+                let found = command.get_subcommands().find(|it| it.get_name() == word);
+                // The simulator's have theirs elsewhere.
+                command = found.ok_or_else(|| format!("there is no {word}: {text}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn every_help_names_commands_that_exist() {
+        assert!(exists("shef cloud build NAME --place X").is_ok());
+        for wrong in ["shef cloud biuld", "shef cloud build --again", "shef nosuch"] {
+            assert!(exists(wrong).is_err(), "{wrong}");
+        }
+        let mut seen = 0;
+        for code in codes().into_iter().flat_map(|(_, codes)| codes) {
+            for text in code.help.split('`').skip(1).step_by(2).filter(|it| it.starts_with("shef "))
+            {
+                assert_eq!(exists(text), Ok(()), "{}", code.id);
+                seen += 1;
+            }
+        }
+        assert!(seen > 50, "{seen}");
+    }
+
     #[test]
     fn every_command_but_the_simulators_closes_its_memory() {
         let run = |args: &[&str]| {

@@ -2,7 +2,8 @@
 //! S3, which holds the secret inside of the checkpoint.
 //!
 //! Each step is recorded beside the tarball. The client token of the request is the tarball's digest:
-//! a command that was killed after the request gets the same image again.
+//! a command that was killed after the request gets the same image again. A request after an image
+//! that failed has another token, as AWS answers one token with one image.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use crate::error::AFI_FAILURES;
 use crate::run::{self, Limits, Said};
@@ -65,6 +67,8 @@ pub struct Record {
     pub available: bool,
     /// Whether the object is gone.
     pub deleted: bool,
+    /// Images of this tarball that failed before.
+    pub failed: u32,
 }
 
 /// An image that AWS has made.
@@ -76,20 +80,50 @@ pub struct Made {
     pub agfi: String,
     /// Region that it was requested in, also if a later call names another one.
     pub region: String,
-    /// Bucket of AWS's logs.
-    pub bucket: String,
+    /// Place of AWS's logs.
+    pub logs: String,
 }
 
 impl Order {
+    /// Checks the names of region, bucket and prefix, before any work: by the rules of S3 for buckets
+    /// and for keys without special characters.
+    ///
+    /// # Errors
+    /// SHEF-CLD-054.
+    pub fn names(region: &str, bucket: &str, prefix: &str) -> Result<(), CloudError> {
+        let wrong = |what, found: &str, expected| {
+            Err(CloudError::Value { what, found: found.to_owned(), expected })
+        };
+        let low = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
+        let both = |text: &str| {
+            text.bytes().next().is_some_and(low) && text.bytes().next_back().is_some_and(low)
+        };
+        if !both(region) || !region.bytes().all(|c| low(c) || c == b'-') {
+            return wrong("--region", region, "a name as us-east-1");
+        }
+        let parts = || bucket.split('.');
+        let number =
+            parts().count() == 4 && parts().all(|it| it.bytes().all(|c| c.is_ascii_digit()));
+        if !(3..=63).contains(&bucket.len())
+            || !parts().all(|part| both(part) && part.bytes().all(|c| low(c) || c == b'-'))
+            || number
+        {
+            let expected =
+                "a bucket's name: 3 to 63 characters of a-z, 0-9, - and ., without s3://";
+            return wrong("--bucket", bucket, expected);
+        }
+        let key = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        let part = |part: &str| !part.is_empty() && !part.starts_with('-') && part.chars().all(key);
+        if prefix.len() > 200 || !prefix.split('/').all(part) {
+            let expected = "names of a-z, A-Z, 0-9, -, _ and ., with / between them";
+            return wrong("--prefix", prefix, expected);
+        }
+        Ok(())
+    }
+
     /// Name of the object for a tarball.
     fn key(&self, tarball: &Checked) -> String {
         format!("{}/{}-{}.tar", self.prefix, tarball.tag, &tarball.digest[..12])
-    }
-
-    /// Prefix of AWS's logs.
-    #[must_use]
-    pub fn logs(&self) -> String {
-        format!("{}/logs", self.prefix)
     }
 
     fn upload(&self, tarball: &Checked, key: &str) -> Result<Call, CloudError> {
@@ -102,25 +136,32 @@ impl Order {
         ])
     }
 
-    fn create(&self, tarball: &Checked, key: &str) -> Result<Call, CloudError> {
+    fn create(&self, tarball: &Checked, key: &str, failed: u32) -> Result<Call, CloudError> {
+        let token = match failed {
+            0 => tarball.digest.clone(),
+            n => hex::encode(Sha256::digest(format!("{} {n}", tarball.digest))),
+        };
         tools::CREATE_AFI.call(&[
             ("name", &self.name),
             ("description", &self.description),
             ("bucket", &self.bucket),
             ("key", key),
-            ("logs", &self.logs()),
-            ("token", &tarball.digest),
+            ("logs", &logs(key)),
+            ("token", &token),
             ("region", &self.region),
         ])
     }
 
-    /// One line for each thing that would be done.
+    /// Each thing that would be done. A program that looks at the image is repeated.
     ///
     /// # Errors
-    /// SHEF-CLD-054, SHEF-CLD-055.
+    /// SHEF-CLD-044, SHEF-CLD-054, SHEF-CLD-055, SHEF-CLD-057.
     pub fn plan(&self, tarball: &Checked) -> Result<Vec<Step>, CloudError> {
         let record = Record::of(tarball)?;
         let mut calls = Vec::new();
+        if record.afi.is_none() {
+            fits(tarball)?;
+        }
         let key = self.key(tarball);
         let own = object(&self.region, &self.bucket, &key);
         let old = object(&record.region, &record.bucket, &record.key);
@@ -134,7 +175,7 @@ impl Order {
                 calls.extend([tools::LOCATION.call(&bucket)?, tools::VERSIONING.call(&bucket)?]);
                 calls.extend([self.upload(tarball, &key)?, tools::HEAD.call(&own)?]);
             }
-            calls.push(self.create(tarball, &key)?);
+            calls.push(self.create(tarball, &key, record.failed)?);
         }
         // An image that was requested is in the region of its request.
         let (region, kept) = match &record.afi {
@@ -145,15 +186,30 @@ impl Order {
             let afi = record.afi.as_deref().unwrap_or("AFI");
             calls.push(tools::DESCRIBE_AFI.call(&[("afi", afi), ("region", region)])?);
         }
+        let gone = [tools::DELETE.call(&kept)?, tools::HEAD.call(&kept)?];
+        let mut steps: Vec<Step> = calls.into_iter().map(Step::from).collect();
         if record.deleted {
-            let look = Step::from(tools::HEAD.call(&kept)?);
-            let afi = record.afi.unwrap_or_default();
-            let rest = format!("delete the object if it is there: {afi} in {region} is available");
-            return Ok(vec![look, Step::Change(rest)]);
+            steps.push(tools::HEAD.call(&kept)?.into());
+            steps.extend(gone.map(|call| call.only_if("the object is there again")));
+        } else {
+            steps.extend(gone.map(Step::from));
         }
-        calls.extend([tools::DELETE.call(&kept)?, tools::HEAD.call(&kept)?]);
-        Ok(calls.into_iter().map(Step::from).collect())
+        Ok(steps)
     }
+}
+
+/// Prefix of AWS's logs for an object: beside it.
+fn logs(key: &str) -> String {
+    format!("{}/logs", key.rsplit_once('/').map_or("", |(prefix, _)| prefix))
+}
+
+/// Checks that S3 takes the tarball in one request.
+fn fits(tarball: &Checked) -> Result<(), CloudError> {
+    if tarball.bytes <= MOST {
+        return Ok(());
+    }
+    let (file, bytes) = (tarball.file.clone(), tarball.bytes);
+    Err(CloudError::TooLarge { file, bytes, most: MOST })
 }
 
 fn object<'a>(region: &'a str, bucket: &'a str, key: &'a str) -> [(&'static str, &'a str); 3] {
@@ -166,19 +222,67 @@ fn record_of(tarball: &Path) -> PathBuf {
 }
 
 impl Record {
-    /// The record of this tarball; a new one if the file is missing or belongs to another tarball.
+    /// The record of this tarball; a new one if there is no file. Another content names an object
+    /// that may be in S3, with the secret.
     ///
     /// # Errors
-    /// SHEF-CLD-055.
+    /// SHEF-CLD-055, SHEF-CLD-057.
     pub fn of(tarball: &Checked) -> Result<Self, CloudError> {
         let path = record_of(&tarball.file);
-        let found = match fs::read(&path) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
+        let bytes = match fs::read(&path) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Self::new(tarball)),
             Err(e) => return Err(CloudError::io("read", &path)(e)),
-            Ok(bytes) => serde_json::from_slice::<Self>(&bytes).ok(),
+            Ok(bytes) => bytes,
         };
-        let found = found.filter(|record| record.tarball == tarball.digest);
-        Ok(found.unwrap_or(Self { tarball: tarball.digest.clone(), ..Self::default() }))
+        let wrong = |found: String| Err(CloudError::AfiRecord { file: path.clone(), found });
+        match serde_json::from_slice::<Self>(&bytes) {
+            Err(e) => wrong(e.to_string()),
+            Ok(record) if record.tarball != tarball.digest => {
+                wrong(format!("it belongs to the tarball with SHA-256 {}", record.tarball))
+            }
+            Ok(record) if record.afi.is_some() != record.agfi.is_some() => {
+                wrong("it has one id of the image".to_owned())
+            }
+            Ok(record) => Ok(record),
+        }
+    }
+
+    fn new(tarball: &Checked) -> Self {
+        Self { tarball: tarball.digest.clone(), ..Self::default() }
+    }
+
+    /// Place of AWS's logs, once an image was requested.
+    #[must_use]
+    pub fn logs(&self) -> String {
+        format!("s3://{}/{}/", self.bucket, logs(&self.key))
+    }
+
+    /// Whether something may be at AWS for this record.
+    #[must_use]
+    pub fn is_begun(&self) -> bool {
+        self.holds_object() || self.afi.is_some()
+    }
+
+    /// What is at AWS for this record, and the way on.
+    #[must_use]
+    pub fn remains(&self) -> String {
+        let mut all = Vec::new();
+        let object = format!("s3://{}/{}", self.bucket, self.key);
+        if let Some(afi) = &self.afi {
+            let state = if self.available { "available" } else { "requested" };
+            all.push(format!("{afi} in {} is {state}", self.region));
+        }
+        if self.holds_object() {
+            let is = if self.uploaded { "is" } else { "may be" };
+            all.push(format!("{object} {is} in S3, with the secret of the image"));
+            all.push("the same command again continues, and deletes it at the end".to_owned());
+            all.push(format!("to give up, `aws s3 rm {object} --region {}`", self.region));
+        } else if self.afi.is_some() {
+            all.push("no object is in S3; the same command again writes the lock file".to_owned());
+        } else {
+            all.push("nothing is at AWS; the same command again begins".to_owned());
+        }
+        all.join("; ")
     }
 
     /// Whether its object is that of an order.
@@ -216,19 +320,16 @@ pub fn make(order: &Order, tarball: &Checked, watch: Watch<'_>) -> Result<Made, 
         request(order, tarball, &mut record, watch)?;
     }
     let (Some(afi), Some(agfi)) = (record.afi.clone(), record.agfi.clone()) else {
-        return Err(CloudError::AfiState {
-            afi: "the record".to_owned(),
-            state: "incomplete".to_owned(),
-            message: record_of(&tarball.file).display().to_string(),
-        });
+        let found = "it has no id of the image".to_owned();
+        return Err(CloudError::AfiRecord { file: record_of(&tarball.file), found });
     };
     if !record.available {
-        match wait(order, &record.region, &afi, watch)? {
+        match wait(order, &record, &afi, watch)? {
             State::Failed(error) => {
-                // Another build makes another tarball: this object is of no use any more.
+                // Another request uploads the tarball again.
                 delete(order, &record, watch)?;
-                let path = record_of(&tarball.file);
-                fs::remove_file(&path).map_err(CloudError::io("remove", &path))?;
+                let failed = record.failed + 1;
+                Record { failed, ..Record::new(tarball) }.write(tarball)?;
                 return Err(error);
             }
             _ => record.available = true,
@@ -241,8 +342,8 @@ pub fn make(order: &Order, tarball: &Checked, watch: Watch<'_>) -> Result<Made, 
         record.deleted = true;
         record.write(tarball)?;
     }
-    let Record { region, bucket, .. } = record;
-    Ok(Made { afi, agfi, region, bucket })
+    let logs = record.logs();
+    Ok(Made { afi, agfi, region: record.region, logs })
 }
 
 /// Uploads the tarball and requests the image.
@@ -252,10 +353,7 @@ fn request(
     record: &mut Record,
     watch: Watch<'_>,
 ) -> Result<(), CloudError> {
-    if tarball.bytes > MOST {
-        let (file, bytes) = (tarball.file.clone(), tarball.bytes);
-        return Err(CloudError::TooLarge { file, bytes, most: MOST });
-    }
+    fits(tarball)?;
     let key = order.key(tarball);
     if !record.is_at(order, &key) {
         // An object at another place has the secret, too.
@@ -267,6 +365,7 @@ fn request(
             region: order.region.clone(),
             bucket: order.bucket.clone(),
             key: key.clone(),
+            failed: record.failed,
             ..Record::default()
         };
         // Before the upload: a second run finds the object of a first one that was cut.
@@ -292,7 +391,7 @@ fn request(
         record.write(tarball)?;
     }
     watch("requesting the image");
-    let said = run::run(&order.create(tarball, &key)?, order.limits)?;
+    let said = run::run(&order.create(tarball, &key, record.failed)?, order.limits)?;
     let answer = said.json("JSON with FpgaImageId and FpgaImageGlobalId")?;
     record.afi = Some(id(&said, &answer, "FpgaImageId", "afi-")?);
     record.agfi = Some(id(&said, &answer, "FpgaImageGlobalId", "agfi-")?);
@@ -350,11 +449,11 @@ fn fit(order: &Order) -> Result<(), CloudError> {
 }
 
 /// Waits for the end of a pending image.
-fn wait(order: &Order, region: &str, afi: &str, watch: Watch<'_>) -> Result<State, CloudError> {
+fn wait(order: &Order, record: &Record, afi: &str, watch: Watch<'_>) -> Result<State, CloudError> {
     let begun = Instant::now();
     let mut lost = 0;
     loop {
-        match look(order, region, afi) {
+        match look(order, record, afi) {
             Ok(State::Pending) => lost = 0,
             Ok(ended) => return Ok(ended),
             Err(error @ CloudError::Connection { .. }) => {
@@ -376,8 +475,8 @@ fn wait(order: &Order, region: &str, afi: &str, watch: Watch<'_>) -> Result<Stat
     }
 }
 
-fn look(order: &Order, region: &str, afi: &str) -> Result<State, CloudError> {
-    let call = tools::DESCRIBE_AFI.call(&[("afi", afi), ("region", region)])?;
+fn look(order: &Order, record: &Record, afi: &str) -> Result<State, CloudError> {
+    let call = tools::DESCRIBE_AFI.call(&[("afi", afi), ("region", &record.region)])?;
     let said = run::run(&call, order.limits)?;
     let answer = said.json("JSON with FpgaImages")?;
     let image = &answer["FpgaImages"][0];
@@ -387,6 +486,7 @@ fn look(order: &Order, region: &str, afi: &str) -> Result<State, CloudError> {
     }
     let message = image["State"]["Message"].as_str().unwrap_or_default();
     let (afi, message) = (afi.to_owned(), message.chars().take(300).collect::<String>());
+    let logs = record.logs();
     match state {
         "pending" => Ok(State::Pending),
         "available" => Ok(State::Available),
@@ -394,12 +494,13 @@ fn look(order: &Order, region: &str, afi: &str) -> Result<State, CloudError> {
             let name = message.split(':').next().unwrap_or_default().trim();
             let known = AFI_FAILURES.iter().find(|failure| failure.name == name);
             Ok(State::Failed(match known {
-                Some(failure) => CloudError::Afi { afi, failure, message },
-                None => CloudError::AfiState { afi, state: state.to_owned(), message },
+                Some(failure) => CloudError::Afi { afi, failure, message, logs },
+                None => CloudError::AfiState { afi, state: state.to_owned(), message, logs },
             }))
         }
         "unavailable" => {
-            Ok(State::Failed(CloudError::AfiState { afi, state: state.to_owned(), message }))
+            let state = state.to_owned();
+            Ok(State::Failed(CloudError::AfiState { afi, state, message, logs }))
         }
         _ => Err(said.unlike("the state pending, available, failed or unavailable")),
     }
@@ -434,6 +535,26 @@ fn delete(order: &Order, record: &Record, watch: Watch<'_>) -> Result<(), CloudE
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_checked_before_any_work() {
+        let code = |region, bucket, prefix| {
+            Order::names(region, bucket, prefix).err().map(|error| error.to_string())
+        };
+        assert_eq!(code("us-east-1", "my-bucket.of.mine", "shef/a_b"), None);
+        for region in ["", "US-East-1", "us east", "-us"] {
+            assert!(code(region, "bucket", "shef").unwrap().contains("--region"), "{region}");
+        }
+        let long = "a".repeat(64);
+        for bucket in
+            ["ab", &long, "My-Bucket", "a_b", "-ab", "ab-", "a..b", "a.-b", "10.0.0.1", "s3://ab"]
+        {
+            assert!(code("us-east-1", bucket, "shef").unwrap().contains("--bucket"), "{bucket}");
+        }
+        for prefix in ["", "/a", "a/", "a//b", "a,Key=b", "a b", "-a"] {
+            assert!(code("us-east-1", "bucket", prefix).unwrap().contains("--prefix"), "{prefix}");
+        }
+    }
 
     #[test]
     fn a_tarball_that_is_too_large_for_one_request_is_not_uploaded() {

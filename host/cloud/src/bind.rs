@@ -42,17 +42,16 @@ pub fn function(slot: &Slot) -> Result<Bdf, CloudError> {
 /// # Errors
 /// Never: these programs take no values.
 pub fn plan(bdf: &str) -> Result<Vec<Step>, CloudError> {
-    let mut steps: Vec<Step> =
-        vec![tools::MODPROBE_VFIO.call(&[])?.into(), tools::MODPROBE_PCI.call(&[])?.into()];
-    steps.extend(
-        [
-            format!("write 1 to {MODE}"),
-            format!("write {DRIVER} to /sys/bus/pci/devices/{bdf}/driver_override"),
-            format!("write {bdf} to the unbind file of another driver"),
-            format!("write {bdf} to {PROBE}"),
-        ]
-        .map(Step::Change),
-    );
+    let vfio = tools::MODPROBE_VFIO.call(&[])?.only_if("the kernel has not loaded vfio");
+    let driver = tools::MODPROBE_PCI.call(&[])?.only_if("the kernel has not loaded vfio-pci");
+    let mode = format!("write 1 to {MODE} if it is loaded in another mode");
+    let others = [
+        format!("write {DRIVER} to /sys/bus/pci/devices/{bdf}/driver_override"),
+        format!("write {bdf} to the unbind file of another driver, if one has it"),
+        format!("write {bdf} to {PROBE}, unless it is bound to {DRIVER}"),
+    ];
+    let mut steps = vec![vfio, Step::Change(mode), driver];
+    steps.extend(others.map(Step::Change));
     Ok(steps)
 }
 

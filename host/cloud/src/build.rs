@@ -12,8 +12,10 @@
 //! | clean-up | nothing | tarball and reports only |
 //!
 //! `build.json` has each step that is done, with the digest of its result: the same command again
-//! continues after the last one whose result is still there.
+//! continues after the last one whose result is still there, with the scripts and the Vivado that the
+//! build began with.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
@@ -24,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use shef_console::file::PathText;
 
 use crate::hdk::{Hdk, digest};
-use crate::logic::{Folder, Image, OUT, TOP};
+use crate::logic::{self, Folder, Image, OUT, TOP};
 use crate::run::{self, Limits};
 use crate::scan::{self, Scan};
 use crate::tarball::{self, Manifest};
@@ -39,6 +41,19 @@ const VERIFY_SCRIPT: &str = include_str!("scripts/pr_verify.tcl");
 const LOGS: &str = "logs";
 /// Folder of the temporary files that programs make.
 const TEMPORARY: &str = "tmp";
+/// Folder of Vivado's files below HOME.
+const XILINX: &str = ".Xilinx";
+/// Variables that name further start-up scripts, packages and patches of Vivado (AMD UG894, UG835,
+/// answer records 53090 and 66722; the wiki of XilinxTclStore), and packages of Python.
+const WITHOUT: &[&str] = &[
+    "MYVIVADO",
+    "XILINX_PATH",
+    "XILINX_TCLAPP_REPO",
+    "XILINX_TCLSTORE_USERAREA",
+    "TCLLIBPATH",
+    "PYTHONPATH",
+    "PYTHONUSERBASE",
+];
 
 /// Choices of a build.
 #[derive(Debug, Clone)]
@@ -61,6 +76,12 @@ pub struct Record {
     pub tag: String,
     /// Digest of everything that it was made from.
     pub inputs: String,
+    /// Choices of the build, for messages.
+    pub choices: String,
+    /// SHA-256 of each of the kit's scripts.
+    pub scripts: BTreeMap<String, String>,
+    /// Version of Vivado, once it is known.
+    pub vivado: Option<String>,
     /// Post-synthesis checkpoint.
     pub synthesis: Option<String>,
     /// Routed checkpoint.
@@ -90,22 +111,71 @@ pub struct Built {
     pub slack_ns: Option<f64>,
 }
 
-/// One line for each thing that a build would do, after the steps that are done.
+/// The record that a build goes on with, after every check that comes before its first step. `tag`
+/// names a new build. Nothing is changed.
 ///
 /// # Errors
-/// SHEF-CLD-054, SHEF-CLD-055.
+/// Those of an input or a program that is not as the build needs it.
+fn begin(
+    folder: &Path,
+    image: &Image,
+    hdk: &Hdk,
+    options: &Options,
+    environment: &dyn Fn(&str) -> Option<OsString>,
+    tag: String,
+) -> Result<Record, CloudError> {
+    let (inputs, choices) = (inputs(image, options)?, options.text());
+    let record = match Record::read(folder)? {
+        Some(record) if record.inputs == inputs => record,
+        Some(record) if record.clean => {
+            let now =
+                if record.choices == choices { "another image.toml".to_owned() } else { choices };
+            return Err(CloudError::Spent { dir: folder.to_owned(), before: record.choices, now });
+        }
+        _ => Record { tag, inputs, choices, ..Record::default() },
+    };
+    let tarball = folder.join(OUT).join(tarball_name(&record.tag));
+    if record.clean || record.searched.is_some() && record.is(&record.tarball, &tarball) {
+        return Ok(record);
+    }
+    hdk.encrypts(options.encrypt_script.as_deref())?;
+    hdk.environment(environment)?;
+    logic::unchanged(folder, hdk, image)?;
+    let scripts = hdk.scripts()?;
+    if record.scripts.is_empty() {
+        return Ok(Record { scripts, ..record });
+    }
+    same(&record.scripts, &scripts).map(|()| record)
+}
+
+/// Compares the kit's scripts with those that the build began with.
+fn same(
+    before: &BTreeMap<String, String>,
+    now: &BTreeMap<String, String>,
+) -> Result<(), CloudError> {
+    let mut names = before.keys().chain(now.keys());
+    let Some(name) = names.find(|name| before.get(*name) != now.get(*name)) else { return Ok(()) };
+    let digest = |all: &BTreeMap<String, String>| {
+        all.get(name).map_or("missing".to_owned(), |digest| format!("SHA-256 {digest}"))
+    };
+    Err(CloudError::Began { what: name.clone(), before: digest(before), now: digest(now) })
+}
+
+/// Each thing that a build would do, after the steps that are done.
+///
+/// # Errors
+/// As [`build`], before its first step.
 pub fn plan(
     folder: &Path,
     image: &Image,
     hdk: &Hdk,
     options: &Options,
+    environment: impl Fn(&str) -> Option<OsString>,
 ) -> Result<Vec<Step>, CloudError> {
-    let inputs = inputs(image, options)?;
-    let record = Record::read(folder)?.filter(|record| record.inputs == inputs);
-    let record = record.unwrap_or(Record { tag: "TAG".to_owned(), ..Record::default() });
+    let folder = &folder.canonicalize().map_err(CloudError::io("find", folder))?;
+    let record = begin(folder, image, hdk, options, &environment, "TAG".to_owned())?;
     let paths = Paths::new(folder, &record.tag);
     let tarball = folder.join(OUT).join(tarball_name(&record.tag));
-    let scripts = folder.join(TOP).join("build/scripts");
     if record.clean {
         let done = format!("nothing but look at {}: the build is done", tarball.display());
         return Ok(vec![Step::Change(done)]);
@@ -124,25 +194,25 @@ pub fn plan(
     let dir = folder.display();
     let change = |text: String| Ok(Step::Change(text));
     let mut steps = Vec::new();
-    if let Some(project) = &image.project {
+    let searched = record.searched.is_some() && done == results.len();
+    if let (Some(project), false) = (&image.project, searched) {
         steps.push(change(format!("search every file below {project} for the secret")));
     }
-    if done < results.len() {
-        steps.push(Ok(tools::VIVADO_VERSION.call(&[])?.into()));
+    if !searched {
+        steps.push(paths.version().map(Step::from));
     }
     if done > 0 {
         let names = ["synthesis", "place and route", "pr_verify", "the tarball"];
         steps.push(change(format!("continue after {}, of {}", names[done - 1], record.tag)));
     }
-    let flow = |flow| Ok(script(flow, &record.tag, options)?.within(&scripts).into());
     let each = [
-        flow("SynthCL"),
-        flow("ImplCL"),
-        verify(folder, hdk, &record.tag).map(Step::from),
+        paths.flow("SynthCL", options).map(Step::from),
+        paths.flow("ImplCL", options).map(Step::from),
+        paths.verify(hdk).map(Step::from),
         change(format!("write {}", tarball.display())),
     ];
     steps.extend(each.into_iter().skip(done));
-    if record.searched.is_none() || done < results.len() {
+    if !searched {
         steps.push(change(format!("search every file below {dir} and the project for the secret")));
     }
     steps.push(change(format!("remove {dir}/{TOP}, but for reports")));
@@ -154,19 +224,16 @@ fn tarball_name(tag: &str) -> String {
     format!("{tag}.Developer_CL.tar")
 }
 
-/// A flow of the kit's script.
-fn script(flow: &str, tag: &str, options: &Options) -> Result<Call, CloudError> {
-    tools::BUILD.call(&[
-        ("cl", TOP),
-        ("flow", flow),
-        ("place", &options.place),
-        ("route", &options.route),
-        ("tag", tag),
-    ])
+impl Options {
+    /// The choices, for messages.
+    fn text(&self) -> String {
+        format!("--place {} --route {}", self.place, self.route)
+    }
 }
 
-/// The paths of a build's files.
+/// The paths of a build's files, and its programs.
 struct Paths {
+    folder: PathBuf,
     build: PathBuf,
     checkpoints: PathBuf,
     reports: PathBuf,
@@ -183,6 +250,7 @@ impl Paths {
             reports: build.join("reports"),
             logs: folder.join(LOGS),
             temporary: folder.join(TEMPORARY),
+            folder: folder.to_owned(),
             build,
             tag: tag.to_owned(),
         }
@@ -199,19 +267,87 @@ impl Paths {
     fn comparison(&self) -> PathBuf {
         self.reports.join(format!("{TOP}.{}.pr_verify.txt", self.tag))
     }
+
+    /// HOME of programs: Vivado sources `.Xilinx/Vivado/Vivado_init.tcl` there (AMD UG894), and
+    /// Python has packages.
+    fn home(&self) -> PathBuf {
+        self.temporary.join("home")
+    }
+
+    /// Makes HOME anew. Of the user's own it has what AMD's license manager looks for.
+    fn make_home(&self, own: Option<OsString>) -> Result<(), CloudError> {
+        let home = self.home();
+        remove_folder(&home)?;
+        let xilinx = home.join(XILINX);
+        fs::create_dir_all(&xilinx).map_err(CloudError::io("make", &xilinx))?;
+        let Some(own) = own.map(PathBuf::from) else { return Ok(()) };
+        let licenses = fs::read_dir(own.join(XILINX)).into_iter().flatten().flatten();
+        let licenses = licenses.map(|entry| entry.path());
+        let licenses = licenses.filter(|path| path.extension().is_some_and(|it| it == "lic"));
+        let links = licenses.map(|path| (xilinx.join(path.file_name().unwrap_or_default()), path));
+        let server = own.join(".flexlmrc");
+        let server = server.is_file().then(|| (home.join(".flexlmrc"), server));
+        for (link, path) in links.chain(server) {
+            std::os::unix::fs::symlink(&path, &link).map_err(CloudError::io("link", &link))?;
+        }
+        Ok(())
+    }
+
+    /// A program that leaves its files in the folder, where they are searched and removed, and that
+    /// starts without scripts of the user: also none of Vivado's files below HOME (AMD's answer
+    /// record 63253).
+    fn own(&self, call: Call, within: &Path) -> Call {
+        let mut call = call.within(within);
+        call.without = WITHOUT;
+        call.variables = vec![
+            ("HOME", self.home().into()),
+            ("TMPDIR", self.temporary.clone().into()),
+            ("XILINX_LOCAL_USER_DATA", "no".into()),
+        ];
+        call
+    }
+
+    /// The version of Vivado.
+    fn version(&self) -> Result<Call, CloudError> {
+        Ok(self.own(tools::VIVADO_VERSION.call(&[])?, &self.logs))
+    }
+
+    /// A flow of the kit's script.
+    fn flow(&self, flow: &str, options: &Options) -> Result<Call, CloudError> {
+        let call = tools::BUILD.call(&[
+            ("cl", TOP),
+            ("flow", flow),
+            ("place", &options.place),
+            ("route", &options.route),
+            ("tag", &self.tag),
+        ])?;
+        let mut call = self.own(call, &self.build.join("scripts"));
+        call.variables.push(("CL_DIR", self.folder.join(TOP).into()));
+        Ok(call)
+    }
+
+    /// The comparison with the shell's checkpoint.
+    fn verify(&self, hdk: &Hdk) -> Result<Call, CloudError> {
+        let text = |path: &Path| path.display().to_string();
+        let call = tools::VERIFY.call(&[
+            ("log", &text(&self.logs.join("pr_verify.log"))),
+            ("script", &text(&self.folder.join("pr_verify.tcl"))),
+            ("shell", &text(&hdk.checkpoint())),
+            ("routed", &text(&self.checkpoint("post_route"))),
+            ("report", &text(&self.comparison())),
+        ])?;
+        Ok(self.own(call, &self.logs))
+    }
 }
 
-/// The comparison with the shell's checkpoint.
-fn verify(folder: &Path, hdk: &Hdk, tag: &str) -> Result<Call, CloudError> {
-    let paths = Paths::new(folder, tag);
-    let text = |path: &Path| path.display().to_string();
-    tools::VERIFY.call(&[
-        ("log", &text(&paths.logs.join("pr_verify.log"))),
-        ("script", &text(&folder.join("pr_verify.tcl"))),
-        ("shell", &text(&hdk.checkpoint())),
-        ("routed", &text(&paths.checkpoint("post_route"))),
-        ("report", &text(&paths.comparison())),
-    ])
+/// Removes a folder, if it is there.
+fn remove_folder(folder: &Path) -> Result<(), CloudError> {
+    match fs::remove_dir_all(folder) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            Err(CloudError::io("remove", folder)(e))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Builds the tarball, or continues.
@@ -227,31 +363,27 @@ pub fn build(
     watch: Watch<'_>,
 ) -> Result<Built, CloudError> {
     let dir = folder.path();
-    let inputs = inputs(image, options)?;
-    let mut record = Record::read(dir)?.filter(|record| record.inputs == inputs);
-    let tag = record.as_ref().map_or_else(tag, |record| record.tag.clone());
-    let mut record = record.take().unwrap_or(Record { tag, inputs, ..Record::default() });
+    let mut record = begin(dir, image, hdk, options, &environment, tag())?;
     let paths = Paths::new(dir, &record.tag);
     let tarball = folder.out().join(tarball_name(&record.tag));
     if !record.clean {
         if !record.is(&record.tarball, &tarball) || record.searched.is_none() {
-            hdk.encrypts(options.encrypt_script.as_deref())?;
-            hdk.environment(&environment)?;
-            folder.unchanged(hdk, image)?;
+            record.write(dir)?;
             for folder in [&paths.logs, &paths.temporary, &paths.checkpoints, &paths.reports] {
                 fs::create_dir_all(folder).map_err(CloudError::io("make", folder))?;
             }
-            let scripts = hdk.scripts()?;
+            paths.make_home(environment("HOME"))?;
+            let scripts = record.scripts.clone();
             let steps = Steps { folder, hdk, options, paths: &paths, scripts };
             steps.project(image, watch)?;
-            let version = steps.vivado()?;
+            let version = steps.vivado(&mut record)?;
             steps.synthesis(&mut record, watch)?;
             steps.implementation(&mut record, watch)?;
             steps.comparison(&mut record, watch)?;
             steps.tarball(&mut record, image, &version, &tarball, watch)?;
             steps.search(&mut record, image, watch)?;
         }
-        clean(folder, &paths, watch)?;
+        clean(folder, &paths, &tarball, watch)?;
         record.clean = true;
         record.write(dir)?;
     }
@@ -296,23 +428,22 @@ fn tag() -> String {
 }
 
 impl Record {
-    /// Checks that a tarball is the result of a whole build in this folder: its files were searched
-    /// for the secret, and nothing but the results is left.
+    /// The tarball of a whole build in this folder, with its SHA-256: all files were searched for
+    /// the secret, and nothing but the results is left.
     ///
     /// # Errors
-    /// SHEF-CLD-017
-    pub fn vouch(dir: &Path, tarball: &str) -> Result<(), CloudError> {
-        let record = Self::read(dir)?.unwrap_or_default();
-        let whole = record.clean && record.searched.is_some();
-        if whole && record.tarball.as_deref() == Some(tarball) {
-            return Ok(());
+    /// SHEF-CLD-055, SHEF-CLD-056.
+    pub fn result(dir: &Path) -> Result<(PathBuf, String), CloudError> {
+        let unfinished = |found| CloudError::NotBuilt { dir: dir.to_owned(), found };
+        let record = Self::read(dir)?.ok_or_else(|| unfinished("no build has begun"))?;
+        match record.tarball {
+            Some(digest) if record.clean && record.searched.is_some() => {
+                // A program that works elsewhere reads it.
+                let dir = dir.canonicalize().map_err(CloudError::io("find", dir))?;
+                Ok((dir.join(OUT).join(tarball_name(&record.tag)), digest))
+            }
+            _ => Err(unfinished("a build that did not end")),
         }
-        let found = if whole { "a tarball of another build" } else { "a build that did not end" };
-        Err(CloudError::Folder {
-            dir: dir.to_owned(),
-            found: found.to_owned(),
-            expected: "the result of `shef cloud build`, which has searched it for the secret",
-        })
     }
 
     fn read(dir: &Path) -> Result<Option<Self>, CloudError> {
@@ -344,8 +475,8 @@ struct Steps<'a> {
     hdk: &'a Hdk,
     options: &'a Options,
     paths: &'a Paths,
-    /// The kit's scripts, as they were at the start.
-    scripts: Vec<(PathBuf, String)>,
+    /// The kit's scripts, as they were when the build began.
+    scripts: BTreeMap<String, String>,
 }
 
 impl Steps<'_> {
@@ -354,48 +485,19 @@ impl Steps<'_> {
         let log = self.paths.logs.join(format!("{flow}.log"));
         // Files of an earlier attempt prove nothing.
         place::erase(&self.vivado_log())?;
-        match fs::remove_dir_all(self.encrypted()) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                return Err(CloudError::io("remove", &self.encrypted())(e));
-            }
-            _ => {}
-        }
-        let mut call = script(flow, &self.paths.tag, self.options)?;
-        call = call.within(&self.paths.build.join("scripts"));
+        remove_folder(&self.encrypted())?;
+        let mut call = self.paths.flow(flow, self.options)?;
         call.log = Some(log.clone());
-        call.variables.push(("CL_DIR", self.folder.logic().into()));
-        call.variables.extend(self.own());
-        self.same_scripts()?;
+        same(&self.scripts, &self.hdk.scripts()?)?;
         let ended = run::any(&call, self.options.limits);
         // A flow of a changed script has no result that counts.
-        self.same_scripts()?;
+        same(&self.scripts, &self.hdk.scripts()?)?;
         match ended {
             Ok(_) => Ok(log),
             // The log has the reason, as for a script that goes on.
             Err(CloudError::Died { signal: 9, .. }) => Ok(log),
             Err(error) => Err(error),
         }
-    }
-
-    /// Checks that the kit's scripts are those of the start.
-    fn same_scripts(&self) -> Result<(), CloudError> {
-        let found = self.hdk.scripts()?;
-        match self.scripts.iter().zip(&found).find(|(before, now)| before != now) {
-            None => Ok(()),
-            Some(((script, before), (_, now))) => Err(CloudError::NoEncryption {
-                what: format!(
-                    "{} was changed during the build, from SHA-256 {before} to {now}",
-                    script.display()
-                ),
-            }),
-        }
-    }
-
-    /// Variables by which programs leave their files in the folder, where they are searched and
-    /// removed: temporary ones, and none of Vivado's below HOME (AMD's answer record 63253). HOME
-    /// itself stays, because Vivado looks there for its license.
-    fn own(&self) -> [(&'static str, OsString); 2] {
-        [("TMPDIR", self.paths.temporary.clone().into()), ("XILINX_LOCAL_USER_DATA", "no".into())]
     }
 
     /// The log that the script lets Vivado write.
@@ -535,10 +637,8 @@ impl Steps<'_> {
             (self.folder.path().join("pr_verify.tcl"), self.paths.logs.join("pr_verify.log"));
         place::erase(&log)?;
         place::write(&script, VERIFY_SCRIPT.as_bytes())?;
-        let mut call = verify(self.folder.path(), self.hdk, &self.paths.tag)?;
-        call = call.within(&self.paths.logs);
+        let mut call = self.paths.verify(self.hdk)?;
         call.log = Some(self.paths.logs.join("pr_verify.out"));
-        call.variables.extend(self.own());
         match run::any(&call, self.options.limits) {
             Ok(_) | Err(CloudError::Died { signal: 9, .. }) => {}
             Err(error) => return Err(error),
@@ -592,13 +692,18 @@ impl Steps<'_> {
         record.write(self.folder.path())
     }
 
-    /// Asks Vivado for its version, which the kit must support, before the hours of synthesis.
-    fn vivado(&self) -> Result<String, CloudError> {
-        let mut call = tools::VIVADO_VERSION.call(&[])?.within(&self.paths.logs);
-        call.variables.extend(self.own());
-        let said = run::run(&call, self.options.limits)?;
+    /// Asks Vivado for its version, before the hours of synthesis: the kit must support it, and the
+    /// results that are there must be of the same one.
+    fn vivado(&self, record: &mut Record) -> Result<String, CloudError> {
+        let said = run::run(&self.paths.version()?, self.options.limits)?;
         self.hdk.supports(&said.text)?;
-        Ok(said.text.split_whitespace().nth(1).unwrap_or_default().to_owned())
+        let now = said.text.split_whitespace().nth(1).unwrap_or_default().to_owned();
+        match record.vivado.replace(now.clone()) {
+            Some(before) if before != now && record.synthesis.is_some() => {
+                Err(CloudError::Began { what: "Vivado".to_owned(), before, now })
+            }
+            _ => Ok(now),
+        }
     }
 
     /// Searches only the project, so that a build fails here and not after hours of synthesis.
@@ -631,9 +736,21 @@ impl Steps<'_> {
 }
 
 /// Removes everything but tarball, reports and the files of `shef cloud new` that outlive a build.
-fn clean(folder: &Folder, paths: &Paths, watch: Watch<'_>) -> Result<(), CloudError> {
+fn clean(
+    folder: &Folder,
+    paths: &Paths,
+    tarball: &Path,
+    watch: Watch<'_>,
+) -> Result<(), CloudError> {
     watch("clean-up");
     let out = folder.out();
+    // Tarballs of other choices, whose builds did not end.
+    for old in fs::read_dir(&out).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        let is_tarball = old.extension().is_some_and(|it| it == "tar" || it == "part");
+        if is_tarball && old != tarball {
+            place::erase(&old)?;
+        }
+    }
     if let Ok(reports) = fs::read_dir(&paths.reports) {
         for report in reports.flatten() {
             let to = out.join(report.file_name());
@@ -642,12 +759,7 @@ fn clean(folder: &Folder, paths: &Paths, watch: Watch<'_>) -> Result<(), CloudEr
     }
     place::erase(&folder.secret())?;
     for gone in [folder.logic(), paths.logs.clone(), paths.temporary.clone()] {
-        match fs::remove_dir_all(&gone) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                return Err(CloudError::io("remove", &gone)(e));
-            }
-            _ => {}
-        }
+        remove_folder(&gone)?;
     }
     place::erase(&folder.path().join("pr_verify.tcl"))
 }

@@ -15,8 +15,10 @@ use crate::run::{self, Limits, Said};
 use crate::tools::{self, Tool};
 use crate::{CODES, CloudError, Step, place};
 
-/// Memory of a build host in GiB.
+/// Memory that Vivado needs, in GiB.
 const MEMORY: u64 = 32;
+/// Memory for the folder of an image on tmpfs, in GiB, besides.
+const FOLDER: u64 = 16;
 /// Part of the memory that a machine keeps for itself, in GiB.
 const KEPT: u64 = 2;
 /// vCPUs of the smallest F2 instance.
@@ -213,7 +215,7 @@ fn build_host(
         Ok(said.text.lines().next().unwrap_or_default().trim().to_owned())
     });
     all.push(Finding::of("Vivado", vivado));
-    all.push(Finding::of("memory", memory(scope.system)));
+    all.push(memory(scope.system));
     let swaps = place::swaps(&scope.system.text("/proc/swaps").unwrap_or_default());
     all.push(if swaps.is_empty() {
         Finding::ok("swap", "none: what is on tmpfs stays in memory")
@@ -226,16 +228,21 @@ fn build_host(
 }
 
 /// Memory of the machine.
-fn memory(system: &System) -> Result<String, CloudError> {
+fn memory(system: &System) -> Finding {
     let text = system.text("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
     let kib: u64 = line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0);
     let found = kib >> 20;
-    if found + KEPT >= MEMORY {
-        Ok(format!("{found} GiB"))
-    } else {
-        Err(CloudError::Memory { found, expected: MEMORY })
+    if found + KEPT >= MEMORY + FOLDER {
+        return Finding::ok("memory", format!("{found} GiB"));
     }
+    if found + KEPT < MEMORY {
+        return Finding::of("memory", Err(CloudError::Memory { found, expected: MEMORY + FOLDER }));
+    }
+    let text =
+        format!("{found} GiB: enough for Vivado, not for a folder of {FOLDER} GiB beside it");
+    Finding::new("memory", Verdict::Warning, text)
+        .next("a small design fits; otherwise take a build host with 48 GiB, or add swap for Vivado and mount the folder's tmpfs with noswap (Linux 6.4)")
 }
 
 /// AWS CLI, credentials, region, quota.
@@ -379,9 +386,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("proc")).unwrap();
         let system = System::at(dir.path());
-        for (kib, enough) in [(32_400_000, true), (31_500_000, true), (16_000_000, false)] {
+        for (kib, verdict) in [
+            (49_000_000, Verdict::Ok),
+            (32_400_000, Verdict::Warning),
+            (31_500_000, Verdict::Warning),
+            (16_000_000, Verdict::Fault),
+        ] {
             fs::write(dir.path().join("proc/meminfo"), format!("MemTotal:  {kib} kB\n")).unwrap();
-            assert_eq!(memory(&system).is_ok(), enough, "{kib}");
+            assert_eq!(memory(&system).verdict, verdict, "{kib}");
         }
     }
 }

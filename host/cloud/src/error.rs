@@ -20,7 +20,7 @@ shef_proto::coded! {
             /// The failure.
             found: String,
         } = "SHEF-CLD-001": "there is no HDK in this folder",
-            "give the folder of AWS's kit with --hdk: `git clone https://github.com/aws/aws-fpga` and `git checkout f2`, then `source hdk_setup.sh` in it",
+            "give the folder of AWS's kit with --hdk: `git clone -b f2 https://github.com/aws/aws-fpga`, then `source hdk_setup.sh` in it. `shef cloud build` uses the folder that `shef cloud new` was given: move it back, or make another folder with `shef cloud new`",
         /// The kit's description of the HBM does not fit.
         #[error("{}: {found}", file.display())]
         Hbm {
@@ -29,7 +29,7 @@ shef_proto::coded! {
             /// The first difference.
             found: String,
         } = "SHEF-CLD-042": "the HBM of this HDK is not the one that the custom logic needs",
-            "restore the file with `git checkout` in the HDK, or make the image without --hbm",
+            "restore the file with `git checkout` in the HDK, or make the image without --hbm, then run `shef cloud new` again",
         /// The regions of the Shield end above the card memory of the image.
         #[error("the regions of {accelerator} end at 0x{end:x}, and the image has {bytes} bytes of card memory")]
         TooFar {
@@ -51,7 +51,7 @@ shef_proto::coded! {
             /// The limit in bytes.
             most: u64,
         } = "SHEF-CLD-044": "the tarball is too large for one request to S3",
-            "an upload in parts that is cut leaves them in the bucket, with the secret, so shef makes none: make the design smaller, and build it again",
+            "an upload in parts that is cut leaves them in the bucket, with the secret, so shef makes none: make the design smaller, and its image anew with `shef cloud new` and another NAME",
         /// An archive cannot be searched.
         #[error("{}: {why}, expected an archive that can be searched; {archives} in all", file.display())]
         Unread {
@@ -62,7 +62,7 @@ shef_proto::coded! {
             /// All of them.
             archives: usize,
         } = "SHEF-CLD-045": "an archive cannot be searched for the secret of the image",
-            "it may hold the secret, so it is not clean. In the project: unpack it, or move it away. In the folder of the image: find out which program wrote it. Then run the same command again",
+            "it may hold the secret, so it is not clean. In the project: unpack it, or move it away. In the folder of the image: find out which program wrote it, and remove the file. Then run the same command again",
         /// Others can change a script of the kit.
         #[error("{} has mode {mode:o} and belongs to user {user}, expected no right to write for group and others, and your own or root's", path.display())]
         Writable {
@@ -73,7 +73,7 @@ shef_proto::coded! {
             /// Its owner.
             user: u32,
         } = "SHEF-CLD-046": "others can change a script of the HDK",
-            "the scripts read the secret of the image: `chmod -R go-w` the folder build/scripts of the shell, and look with `git status` that none was changed",
+            "the scripts read the secret of the image: look with `git status` that none was changed, then `chmod -R go-w` the folder build/scripts of the shell; if they belong to another user, `chown -R` it to yourself",
         /// Its ports are not those that the custom logic was written for.
         #[error("{}: {difference}; expected the {expected} ports of HDK 2.3.2 to 2.3.4", file.display())]
         Ports {
@@ -84,7 +84,7 @@ shef_proto::coded! {
             /// Number of ports.
             expected: usize,
         } = "SHEF-CLD-002": "the shell of this HDK has other ports",
-            "check out a release of the HDK that has the shell 0x10212415; a new shell needs a new adapter in shell-rtl/shell/aws_f2 and a new ports.csv",
+            "check out a release of the HDK that has the shell 0x10212415 (`git tag`, releases 2.3.2 to 2.3.4); a new shell needs a new adapter in shell-rtl/shell/aws_f2 and a new ports.csv",
         /// The header has a form that is not understood.
         #[error("{}: {found}", file.display())]
         Header {
@@ -93,7 +93,7 @@ shef_proto::coded! {
             /// The front end's message.
             found: String,
         } = "SHEF-CLD-003": "the port list of the HDK cannot be read",
-            "compare the file with the one in AWS's repository: `git -C HDK status`; an edited or truncated header is restored with `git checkout`",
+            "`git -C HDK status` shows whether the file was edited or cut; `git -C HDK checkout -- FILE` restores it",
         /// Links of the kit are files.
         #[error("{} is a file with the text of a link, expected a link: {} of {total} are lost", first.display(), lost)]
         Links {
@@ -104,7 +104,7 @@ shef_proto::coded! {
             /// How many there are.
             total: usize,
         } = "SHEF-CLD-004": "git has replaced the links of the HDK by files",
-            "`git config --global core.symlinks true`, then clone the HDK again: the build scripts are links",
+            "`git config --global core.symlinks true`, then clone the HDK again, and `source hdk_setup.sh` in it: the build scripts are links",
         /// The environment of the kit's set-up is missing.
         #[error("the variable {variable} is {found}, expected {expected}")]
         Environment {
@@ -124,7 +124,7 @@ shef_proto::coded! {
             /// The system's message.
             why: String,
         } = "SHEF-CLD-006": "a program of AWS or AMD is missing",
-            "vivado: the FPGA Developer AMI has it, elsewhere source its settings64.sh; aws: install the AWS CLI; fpga-*: `source sdk_setup.sh` in the HDK's folder, on the F2 instance",
+            "vivado and python3: the FPGA Developer AMI has both, elsewhere source Vivado's settings64.sh and install Python 3; aws: install the AWS CLI; fpga-*: `source sdk_setup.sh` in the HDK's folder, on the F2 instance; modprobe: run this as root",
         /// Vivado is of a version that the kit does not list.
         #[error("found {found:?}, expected {expected}{}", if *older { ": this one is too old" } else { "" })]
         ToolVersion {
@@ -215,7 +215,7 @@ shef_proto::coded! {
             /// Its file system.
             found: String,
         } = "SHEF-CLD-015": "the folder of an image is not in memory",
-            "choose a folder below /dev/shm, or mount one: `sudo mount -t tmpfs -o size=48g,mode=700,uid=$UID tmpfs DIR`",
+            "choose a folder below /dev/shm, or mount one: `mkdir DIR`, then `sudo mount -t tmpfs -o size=16g,mode=700,uid=$UID tmpfs DIR`, and give DIR/NAME",
         /// Others can read the folder.
         #[error("{} has mode {mode:o} and belongs to user {user}, expected mode 700 and your own", dir.display())]
         NotPrivate {
@@ -226,7 +226,7 @@ shef_proto::coded! {
             /// Its owner.
             user: u32,
         } = "SHEF-CLD-016": "others can read the folder of an image",
-            "`chmod 700` it, or make a new one with `shef cloud new`",
+            "`chmod 700` it if it is your own; if it is another user's, make a new one with `shef cloud new` and another NAME",
         /// The folder exists and is not an image's.
         #[error("{}: {found}, expected {expected}", dir.display())]
         Folder {
@@ -237,14 +237,14 @@ shef_proto::coded! {
             /// What must be there.
             expected: &'static str,
         } = "SHEF-CLD-017": "the folder is not that of an image",
-            "`shef cloud new NAME --hdk DIR` makes a folder, `shef cloud build NAME` its tarball. No command changes a folder that it did not make: give another name, or remove it",
+            "`shef cloud new NAME --hdk DIR --vendor DIR` makes a folder. No command changes a folder that it did not make, or one that holds an image: give another NAME, or remove the folder",
         /// A build without encryption, or with a changed script.
         #[error("{what}: a build with a secret is encrypted by the HDK's own script")]
         NoEncryption {
             /// The attempt.
             what: String,
         } = "SHEF-CLD-018": "the build would hand the secret to synthesis in the clear",
-            "restore the script with `git checkout`. Advice to comment out the encrypt lines gives the secret of the image to everybody with the checkpoint. For a newer release of the HDK, read its encrypt.tcl and give its digest with --encrypt-script",
+            "leave --no-encrypt away, and restore the script with `git checkout` in the HDK. Advice to comment out the encrypt lines gives the secret of the image to everybody with the checkpoint. For a newer release of the HDK, read its encrypt.tcl and give its digest with --encrypt-script",
         /// A file that synthesis reads is not encrypted.
         #[error("{}: {found}, expected an IEEE 1735 envelope", file.display())]
         Envelope {
@@ -253,7 +253,7 @@ shef_proto::coded! {
             /// What is wrong with it.
             found: String,
         } = "SHEF-CLD-019": "a file that synthesis reads is not encrypted",
-            "nothing was handed on. Make the folder anew with `shef cloud new`: its headers end in .vh, as encrypt.tcl leaves .svh in the clear; then check Vivado's license for EncryptedWriter_v2",
+            "nothing was handed on. Check that Vivado's license has EncryptedWriter_v2, and the log of the step in logs, then run the same command again: it begins at this step. If a .svh was added to the design, make the folder anew with `shef cloud new` and another NAME, which turns it into .vh",
         /// A step left no output.
         #[error("{step} left no {expected}{}", tail(found))]
         NoOutput {
@@ -264,7 +264,7 @@ shef_proto::coded! {
             /// The first error of the log, with file and line.
             found: String,
         } = "SHEF-CLD-020": "a step of the build left no result",
-            "the scripts of the HDK end with status 0 after failures, so this program looks for the files. Mend the cause, then run the same command again: it continues at this step. If the error is in a source, mend the project and make the folder anew",
+            "the scripts of the HDK end with status 0 after failures, so this program looks for the files. Mend the cause, then run the same command again: it continues at this step. If the error is in a source, mend the project, and make a new folder with `shef cloud new` and another NAME",
         /// Vivado was killed.
         #[error("{step} left no {expected}: {}:{line} has \"Killed\", as the kernel's memory killer leaves it", log.display())]
         Killed {
@@ -277,7 +277,7 @@ shef_proto::coded! {
             /// Its line.
             line: usize,
         } = "SHEF-CLD-021": "Vivado was killed for lack of memory",
-            "take a build host with 32 GiB and more for Vivado beside this folder, which is in memory, too; then run the same command again: it continues at this step",
+            "end other programs, or give the machine more memory, then run the same command again: it continues at this step. Vivado needs 32 GiB, beside up to 16 GiB for this folder, which is in memory, too. A reboot and another machine lose the folder: make it anew there with `shef cloud new`",
         /// Timing is violated.
         #[error("timing is violated: {found}, expected no negative slack (report {})", report.display())]
         Timing {
@@ -286,7 +286,7 @@ shef_proto::coded! {
             /// The report.
             report: PathBuf,
         } = "SHEF-CLD-022": "the placed and routed design misses timing",
-            "AWS would make an image from it, which then computes wrong results now and then. Make the folder with a lower --core-mhz, or try other directives with --place and --route",
+            "AWS would make an image from it, which then computes wrong results now and then. Run `shef cloud build` again with other directives, as --place Explore --route Explore, or make a new folder with `shef cloud new`, another NAME and a lower --core-mhz",
         /// The checkpoint does not fit the shell.
         #[error("pr_verify: {found}, expected a checkpoint that is compatible with the shell's ({})", log.display())]
         Compatible {
@@ -295,7 +295,7 @@ shef_proto::coded! {
             /// The log.
             log: PathBuf,
         } = "SHEF-CLD-023": "the checkpoint does not fit the shell",
-            "AWS refuses such an image after the upload, often with UNKNOWN_BITSTREAM_GENERATE_ERROR. HDPRVerify-41 on locked slices comes with very large designs (aws-fpga issue 799): make the design smaller or take another release of Vivado",
+            "AWS refuses such an image after the upload, often with UNKNOWN_BITSTREAM_GENERATE_ERROR. HDPRVerify-41 on locked slices comes with very large designs (aws-fpga issue 799): run `shef cloud build` again with another --place, or make the design smaller, or take another release of Vivado, and make a new folder with `shef cloud new` and another NAME",
         /// The secret is in a file.
         #[error("the secret of the image is in {}, {form}; {hits} in all", file.display())]
         Secret {
@@ -306,7 +306,7 @@ shef_proto::coded! {
             /// All hits.
             hits: usize,
         } = "SHEF-CLD-024": "a file holds the secret of the image",
-            "this image must not be used. Remove the folder (a reboot empties tmpfs), find out which program wrote the file, and make a new image: its secret is a new one",
+            "this image must not be used. Find out which program wrote the file, and remove it; remove the folder (a reboot empties tmpfs), and make a new image with `shef cloud new`: its secret is a new one",
         /// Another build works in the folder.
         #[error("another command works in {} ({holder})", dir.display())]
         Busy {
@@ -326,7 +326,7 @@ shef_proto::coded! {
             /// What must be in it.
             expected: &'static str,
         } = "SHEF-CLD-026": "the tarball is incomplete or damaged",
-            "run `shef cloud build` again: it makes the tarball anew from the checkpoint",
+            "put a copy of the tarball back, if there is one, then run the same command again. The folder of a finished build has neither secret nor checkpoint, so `shef cloud build` cannot make it again: make the image anew with `shef cloud new` and another NAME, then `shef cloud build`",
         /// The tarball does not match its manifest.
         #[error("{}: {key} is {found}, expected {expected}", file.display())]
         Manifest {
@@ -339,7 +339,7 @@ shef_proto::coded! {
             /// The value that it must have.
             expected: String,
         } = "SHEF-CLD-027": "the tarball does not match its manifest",
-            "run `shef cloud build` again. The HDK's own script writes a wrong id if it begins with 2 or 3, as 0xA51 for 0x2A51: let `shef cloud build` make the tarball",
+            "the tarball is not the one that `shef cloud build` made: put a copy of it back, if there is one, then run the same command again. The folder of a finished build has neither secret nor checkpoint, so `shef cloud build` cannot make it again: make the image anew with `shef cloud new` and another NAME, then `shef cloud build`",
         /// An object in S3 is not what was sent.
         #[error("s3://{bucket}/{key}: {found}, expected {expected}")]
         Object {
@@ -352,7 +352,7 @@ shef_proto::coded! {
             /// What must be there.
             expected: String,
         } = "SHEF-CLD-028": "the bucket is unfit for a checkpoint, or the object in it is wrong",
-            "the checkpoint holds the secret of the image: use a private bucket of the same region without versioning, where a deleted object is gone; then run the same command again",
+            "the checkpoint holds the secret of the image. A bucket in another region: give its own --region. A bucket with versioning, which can never be removed: make another one, `aws s3 mb s3://NAME --region REGION`. An object of a wrong size, or one that is still there: run the same command again, which uploads or deletes it anew",
         /// An AFI did not become available in time.
         #[error("{afi} is {state} after {minutes} minutes, expected available")]
         AfiLate {
@@ -363,9 +363,9 @@ shef_proto::coded! {
             /// Waiting time.
             minutes: u64,
         } = "SHEF-CLD-029": "the image did not become available in time",
-            "run the same command again: it waits for the same image. AWS needs it until then, so the object in S3 stays",
+            "run the same command again: it waits for the same image; --wait sets the minutes. AWS needs the object in S3 until then, so it stays, with the secret",
         /// An AFI failed for a reason that this program does not know, or is gone.
-        #[error("{afi} is {state}: {message:?}, expected available")]
+        #[error("{afi} is {state}: {message:?}, expected available; AWS's logs: {logs}")]
         AfiState {
             /// The AFI.
             afi: String,
@@ -373,17 +373,21 @@ shef_proto::coded! {
             state: String,
             /// AWS's message.
             message: String,
+            /// Place of AWS's logs in S3.
+            logs: String,
         } = "SHEF-CLD-030": "AWS made no image, for a reason that this program does not know",
-            "the logs are in the bucket, below the prefix that the command prints",
+            "the reason is at the end of AWS's logs: `aws s3 cp --recursive PLACE aws-logs` with the place in the message. An image that is unavailable was deleted at AWS. Run the same command again: it requests another image from the same tarball",
         /// AWS refused the image.
-        #[error("{afi} failed: {}: {message}", failure.name)]
+        #[error("{afi} failed: {message}; AWS's logs: {logs}")]
         Afi {
             /// The AFI.
             afi: String,
             /// The reason.
             failure: &'static AfiFailure,
-            /// AWS's message.
+            /// AWS's message, which begins with the reason's name.
             message: String,
+            /// Place of AWS's logs in S3.
+            logs: String,
         } => { failure, .. } failure.code.id,
         /// A lock file that is not one.
         #[error("{}: {what}", file.display())]
@@ -393,7 +397,7 @@ shef_proto::coded! {
             /// What is wrong with it.
             what: String,
         } = "SHEF-CLD-031": "the lock file is malformed or was edited",
-            "the last line of a lock file is the SHA-256 of all lines before it. Take the file from your records, or let `shef cloud afi` write it again",
+            "the last line of a lock file is the SHA-256 of all lines before it. Take the file from your records, or run `shef cloud afi` on the folder again, which writes it from its record",
         /// A file is not the one that the lock file names.
         #[error("{}: {what} is {found}, and the lock file has {expected}", file.display())]
         Locked {
@@ -430,7 +434,7 @@ shef_proto::coded! {
             /// The reported one.
             found: String,
         } = "SHEF-CLD-034": "the slot reports another image after a load",
-            "another program loads this slot, or the answer is false: stop it, then `shef cloud clear` and load again. Evidence decides what runs: `shef cloud run` refuses another image whatever the slot reports",
+            "another program loads this slot, or the answer is false: end that program, then `shef cloud clear` and `shef cloud load` again. Evidence decides what runs: `shef cloud run` refuses another image whatever the slot reports",
         /// A slot did not reach the expected state.
         #[error("slot {slot} is {status} after {seconds} s, expected {expected}")]
         SlotLate {
@@ -452,7 +456,7 @@ shef_proto::coded! {
             /// The report.
             what: String,
         } = "SHEF-CLD-036": "the slot reports an unknown status",
-            "AWS's tools are newer than this program; stop the instance and start it again, then `fpga-describe-local-image -S SLOT -H`",
+            "AWS's tools are newer than this program: stop the instance and start it again, then run the same command again. `fpga-describe-local-image -S SLOT -H` shows the meaning",
         /// The slot reports an error.
         #[error("slot {slot}: {} ({}){}", failure.name, failure.number, if *tries > 1 { ", twice" } else { "" })]
         Slot {
@@ -471,7 +475,7 @@ shef_proto::coded! {
             /// What is there.
             found: String,
         } = "SHEF-CLD-040": "the slot has no function of a shef image",
-            "load the image first with `shef cloud load`: an unloaded slot shows 1d0f:9048",
+            "load the image first with `shef cloud load`: an unloaded slot shows 1d0f:9048. Without any function, this is no F2 instance, or AWS's tools do not run as root",
         /// The kernel's interface for a card without IOMMU is off.
         #[error("{what}: {found}, expected {expected}")]
         NoVfio {
@@ -498,7 +502,7 @@ shef_proto::coded! {
             /// The region.
             region: String,
         } = "SHEF-CLD-050": "the region has no F2",
-            "take another --region, as us-east-1 or us-west-2, and a bucket there",
+            "give another --region, as us-east-1 or us-west-2, and a bucket there",
         /// Too little memory.
         #[error("this machine has {found} GiB of memory, expected {expected} or more")]
         Memory {
@@ -507,7 +511,7 @@ shef_proto::coded! {
             /// GiB.
             expected: u64,
         } = "SHEF-CLD-051": "the machine has too little memory for Vivado",
-            "take a build host with 32 GiB and more: below that, Vivado is killed after hours, and the HDK's script reports success",
+            "take a build host with 48 GiB and more: 32 GiB for Vivado, and up to 16 GiB for the folder of the image, which is in memory. With less, Vivado is killed after hours, and the HDK's script reports success",
         /// The shell's checkpoint is missing or damaged.
         #[error("{}: {found}, expected {expected}", file.display())]
         ShellCheckpoint {
@@ -518,7 +522,7 @@ shef_proto::coded! {
             /// What must be there.
             expected: String,
         } = "SHEF-CLD-052": "the shell's checkpoint is missing or damaged",
-            "`source hdk_setup.sh` downloads it, with its SHA-256 beside it. That digest is the shell in the evidence of the image",
+            "remove the file, then `source hdk_setup.sh` in the HDK downloads it again, with its SHA-256 beside it. That digest is the shell in the evidence of the image",
         /// An input was changed since the folder was made.
         #[error("{}: {what}, expected it as `shef cloud new` left it", file.display())]
         Changed {
@@ -527,7 +531,7 @@ shef_proto::coded! {
             /// The change.
             what: &'static str,
         } = "SHEF-CLD-053": "an input of the build was changed",
-            "the identity of the image covers its sources: make the folder anew with `shef cloud new`",
+            "the identity of the image covers its sources: make the folder anew with `shef cloud new` and another NAME",
         /// A value of the command line has the wrong form.
         #[error("{what} is {found:?}, expected {expected}")]
         Value {
@@ -537,7 +541,58 @@ shef_proto::coded! {
             found: String,
             /// The form.
             expected: &'static str,
-        } = "SHEF-CLD-054": "a value has the wrong form", "compare it with the form in the message",
+        } = "SHEF-CLD-054": "a value has the wrong form", "give the value in the form that the message expects, then run the same command again",
+        /// The build of a folder has not ended.
+        #[error("{}: {found}, expected the result of `shef cloud build`, which has searched it for the secret", dir.display())]
+        NotBuilt {
+            /// The folder.
+            dir: PathBuf,
+            /// Its state.
+            found: &'static str,
+        } = "SHEF-CLD-056": "the folder has no result of a whole build",
+            "`shef cloud build NAME` makes the tarball, and continues a build that was interrupted. If its inputs are gone, it says so",
+        /// The record of an image is not readable.
+        #[error("{}: {found}, expected the record of the image that was begun", file.display())]
+        AfiRecord {
+            /// The record.
+            file: PathBuf,
+            /// What is wrong with it.
+            found: String,
+        } = "SHEF-CLD-057": "the record of an image cannot be read",
+            "it names the image at AWS, and the object in S3 with the secret. Put a copy of it back, if there is one. Otherwise look for the object with `aws s3 ls s3://BUCKET/shef/` (or your --prefix), delete it with `aws s3 rm`, remove the record, and run the same command again",
+        /// A build goes on with other programs than it began with.
+        #[error("{what} was {before} when the build began, and is {now}")]
+        Began {
+            /// A script of the kit, or Vivado.
+            what: String,
+            /// Digest or version at the start.
+            before: String,
+            /// The present one.
+            now: String,
+        } = "SHEF-CLD-058": "a build goes on with another script or Vivado than it began with",
+            "the results of both would be mixed. Restore the first one, and run the same command again; or remove build.json in the folder of the image, and the build begins anew with the second one",
+        /// The vendor's reference values have no image of this design.
+        #[error("{}: it has {found}, expected {expected}", file.display())]
+        NotSigned {
+            /// The reference values.
+            file: PathBuf,
+            /// Their images.
+            found: String,
+            /// The image of the folder.
+            expected: String,
+        } = "SHEF-CLD-059": "the vendor's reference values have another image",
+            "sign the values of this image: `shef image build` with the --accelerator and --design that the message expects",
+        /// A build that is done cannot be repeated.
+        #[error("{}: its build is done, with {before}, and this call has {now}", dir.display())]
+        Spent {
+            /// The folder.
+            dir: PathBuf,
+            /// Choices of the build.
+            before: String,
+            /// Choices of this call.
+            now: String,
+        } = "SHEF-CLD-060": "the build of this folder is done, with other choices",
+            "the secret and the sources are gone from the folder, so it is not built again. Take its result with `shef cloud afi`, or make the image anew with `shef cloud new` and another NAME",
         /// A file cannot be read or written.
         #[error("cannot {verb} {}: {why}", path.display())]
         Io {
@@ -616,35 +671,35 @@ macro_rules! afi_failures {
 
 afi_failures! {
     "INACCESSIBLE_INPUT" = "SHEF-CLD-101": "AWS cannot read the object in S3",
-        "the bucket must be in the region of the request, and readable by the account: compare --bucket and --region, then run the same command again",
+        "the bucket must be in the region of the request, and readable by the account: compare --bucket and --region, then run the same command again, which requests another image from the same tarball",
     "INPUT_SIZE_ILLEGAL" = "SHEF-CLD-102": "the tarball has an illegal size",
-        "it was truncated on the way, or a file was added to it: run `shef cloud build` again, then this command",
+        "the object in S3 was damaged, as the tarball was compared before the upload. Run the same command again: it uploads the tarball anew, and requests another image",
     "DCP_INTEGRITY_UNVERIFIED" = "SHEF-CLD-103": "the checkpoint does not have the digest of the manifest",
-        "the tarball was changed after `shef cloud build`: run it again, then this command",
+        "the object in S3 was damaged, as the tarball was compared before the upload. Run the same command again: it uploads the tarball anew, and requests another image",
     "MANIFEST_NOT_FOUND" = "SHEF-CLD-104": "the tarball has no manifest",
-        "run `shef cloud build` again: its tarball has the manifest beside the checkpoint",
+        "the object in S3 was damaged, as the tarball was compared before the upload. Run the same command again: it uploads the tarball anew, and requests another image",
     "MANIFEST_PARSE_FAILED" = "SHEF-CLD-105": "AWS cannot read the manifest",
-        "AWS may have changed its format: compare docs/reference/cloud.md with AFI_Manifest.md of the HDK",
+        "the manifest is that of format 2 in AFI_Manifest.md of the HDK: AWS may have changed it since. Update shef, or compare docs/reference/cloud.md with that file and report the difference",
     "SHELL_VERSION_INVALID" = "SHEF-CLD-106": "AWS does not know the shell of the manifest",
-        "run `shef cloud doctor`: the HDK's shell_version.txt must have the shell that F2 has, 0x10212415",
+        "`shef cloud doctor --hdk DIR`: the HDK's shell_version.txt must have the shell that F2 has, 0x10212415. Then make the image anew with `shef cloud new` and another NAME",
     "SHELL_VERSION_DEPRECATED" = "SHEF-CLD-107": "AWS makes no more images for this shell",
-        "update the HDK and build again; if the ports of its shell differ, the adapter needs work (SHEF-CLD-002)",
+        "update the HDK, and make the image anew with `shef cloud new` and another NAME; if the ports of its shell differ, the adapter needs work (SHEF-CLD-002)",
     "PCIID_SYNTAX_INVALID" = "SHEF-CLD-108": "a PCI id of the manifest is malformed",
-        "ids that begin with 2 or 3 are cut by the HDK's own script: let `shef cloud build` make the tarball",
+        "shef's ids are 0xF010, 0x1D0F, 0x1D51 and 0xFEDC, and `shef cloud afi` compares those of the manifest before the upload: AWS may have changed its rules. Ask AWS, with the AFI's id, and report it",
     "PCIID_FORBIDDEN" = "SHEF-CLD-109": "a PCI id of the manifest is reserved",
-        "with Amazon's vendor id only 0xF000 to 0xF0FF are free; shef's id is 0xF010",
+        "shef's ids are 0xF010, 0x1D0F, 0x1D51 and 0xFEDC, and `shef cloud afi` compares those of the manifest before the upload: with Amazon's vendor id, 0xF000 to 0xF0FF were free. Ask AWS, with the AFI's id, and report it",
     "CLK_ILLEGAL" = "SHEF-CLD-110": "the clock recipes of the manifest are illegal",
-        "shef makes its clocks from clk_main_a0 and uses the HDK's default recipes: let `shef cloud build` make the tarball",
+        "the manifest has the recipes that the HDK writes by default (A1, B2, C0, H2); shef makes its clocks from clk_main_a0. AWS may have changed its rules: ask AWS, with the AFI's id, and report it",
     "CORRUPT_ARCHIVE" = "SHEF-CLD-111": "AWS cannot unpack the tarball",
-        "the upload was cut, or the file is not a tar: run the same command again, which uploads it anew",
+        "the object in S3 was damaged, as the tarball was compared before the upload. Run the same command again: it uploads the tarball anew, and requests another image",
     "DCP_NOT_FOUND" = "SHEF-CLD-112": "the tarball has no checkpoint of the manifest's name",
-        "run `shef cloud build` again: it makes the tarball anew from the checkpoint",
+        "the object in S3 was damaged, as the tarball was compared before the upload. Run the same command again: it uploads the tarball anew, and requests another image",
     "UNSUPPORTED_DESIGN_LOGIC" = "SHEF-CLD-113": "the design has a forbidden cell or a combinational loop",
-        "`shef cloud lint` names cell and file; the log of AWS names it, too, as `DRC LUTLP-1` for a loop",
+        "`shef cloud lint` names cell and file, and so do AWS's logs, as `DRC LUTLP-1` for a loop: `aws s3 cp --recursive PLACE aws-logs` with the place in the message. Mend the project, and make the image anew with `shef cloud new` and another NAME",
     "UNKNOWN_BITSTREAM_GENERATE_ERROR" = "SHEF-CLD-114": "AWS's bitstream step failed, without a class",
-        "look for HDPRVerify in the log in S3: `shef cloud build` runs pr_verify before the upload for that reason. Then ask AWS, with the AFI's id",
+        "look for HDPRVerify in AWS's logs: `aws s3 cp --recursive PLACE aws-logs` with the place in the message. Then ask AWS, with the AFI's id, or run the same command again, which requests another image from the same tarball",
     "TOOL_VERSION_INVALID" = "SHEF-CLD-115": "AWS does not accept the version of Vivado",
-        "build with a version of the HDK's supported_vivado_versions.txt: `shef cloud doctor` compares them",
+        "`shef cloud doctor --hdk DIR` compares Vivado with the HDK's supported_vivado_versions.txt. Update the HDK, take one of its versions, and make the image anew with `shef cloud new` and another NAME",
 }
 
 macro_rules! slot_failures {
@@ -662,27 +717,27 @@ slot_failures! {
     3 "busy" true = "SHEF-CLD-203": "the slot is busy with another command",
         "wait a minute; only one program may work on a slot. If it stays, stop the instance and start it again",
     5 "invalid-afi-id" false = "SHEF-CLD-205": "the slot does not accept the image's id",
-        "load by the AGFI (agfi-...), not the AFI; the image must be available in this region and shared with this account",
+        "the image must be available in this region and shared with this account: `aws ec2 describe-fpga-images --fpga-image-ids AFI` with the afi of the lock file; `aws ec2 copy-fpga-image` copies it from its region",
     6 "timeout" true = "SHEF-CLD-206": "the slot's command timed out",
         "it was tried twice: stop the instance and start it again, then load once more",
     11 "invalid-afi-cmd-api-version" false = "SHEF-CLD-211": "AWS's tools and the slot have different versions",
-        "install the tools of a current HDK: `git pull`, `source sdk_setup.sh`",
+        "install the tools of a current HDK: `git pull` and `source sdk_setup.sh` in its folder, then run the same command again",
     12 "cl-id-mismatch" false = "SHEF-CLD-212": "the image shows other PCI ids than its manifest",
-        "cl_sh_id0 and cl_sh_id1 of the design differ from the manifest: build again with `shef cloud build`",
+        "cl_sh_id0 and cl_sh_id1 of the design differ from the manifest: make the image anew with `shef cloud new` and another NAME, `shef cloud build` and `shef cloud afi`",
     13 "cl-ddr-calib-failed" false = "SHEF-CLD-213": "card memory was not calibrated",
-        "the stat bus of sh_ddr must be wired (`shef cloud lint`); try another slot or instance to rule out the DIMM",
+        "another slot (--slot) or instance rules out the DIMM. The stat bus of sh_ddr must be wired: `shef cloud lint` checks it",
     14 "unspecified-error" true = "SHEF-CLD-214": "the slot failed without a reason",
         "it was tried twice: stop the instance and start it again, which gives another card; then load once more",
     16 "afi-shell-version-mismatch" false = "SHEF-CLD-216": "the image was built for another shell",
-        "build it with the HDK whose shell_version.txt has the version that the slot reports",
+        "make the image anew with `shef cloud new` and another NAME, `shef cloud build` and `shef cloud afi`, with the HDK whose shell_version.txt has the version that the slot reports",
     17 "afi-power-violation" false = "SHEF-CLD-217": "the image draws too much power, and its clocks were stopped",
-        "`shef cloud clear`, then load again; the adapter has wiped the keys. A lower --core-mhz lowers the power: `shef cloud metrics` shows it in watts",
+        "`shef cloud clear`, then load again; the adapter has wiped the keys. `shef cloud metrics` shows the power in watts; a lower --core-mhz of `shef cloud new` makes an image that needs less",
     19 "hardware-busy" true = "SHEF-CLD-219": "the card is busy",
         "it was tried twice: stop the instance and start it again",
     20 "pci-device-missing" false = "SHEF-CLD-220": "the slot's PCI function is missing",
         "`fpga-describe-local-image -S SLOT -R` rescans the bus; end programs that have the card open. If it stays away, stop the instance and start it again",
     21 "afi-cmd-malformed" false = "SHEF-CLD-221": "the slot did not understand the command",
-        "install the tools of a current HDK: `git pull`, `source sdk_setup.sh`",
+        "install the tools of a current HDK: `git pull` and `source sdk_setup.sh` in its folder, then run the same command again",
     24 "software-problem" false = "SHEF-CLD-224": "AWS's tools failed in themselves",
         "run the command as root, with no other program on the slot; then report it to AWS",
     25 "unresponsive" true = "SHEF-CLD-225": "the card does not answer AWS's tools",
@@ -690,7 +745,7 @@ slot_failures! {
     26 "rl-reload-needed" false = "SHEF-CLD-226": "the card needs another shell before this image",
         "`shef cloud clear`, then load again; if it stays, stop the instance and start it again",
     27 "invalid-flags" false = "SHEF-CLD-227": "the slot does not accept the command's flags",
-        "install the tools of a current HDK: `git pull`, `source sdk_setup.sh`",
+        "install the tools of a current HDK: `git pull` and `source sdk_setup.sh` in its folder, then run the same command again",
     28 "clkgen-invalid" false = "SHEF-CLD-228": "the image's clock generator was refused",
         "an image of shef has no AWS_CLK_GEN: the slot holds another image, so load the right one",
     29 "clkgen-failed" false = "SHEF-CLD-229": "the image's clock generator failed",

@@ -1,6 +1,7 @@
 //! The user's copy of AWS's hardware development kit (HDK), branch f2. Nothing of it is copied: a
 //! custom logic refers to it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -300,12 +301,12 @@ impl Hdk {
         Err(CloudError::NoEncryption { what })
     }
 
-    /// The scripts that a custom logic links, each with its SHA-256. Only this user and root can
-    /// change them.
+    /// The scripts of the shell's build, each with its SHA-256: those that a custom logic links, and
+    /// all that they can read beside them. Only this user and root can change them.
     ///
     /// # Errors
     /// SHEF-CLD-046, SHEF-CLD-055.
-    pub fn scripts(&self) -> Result<Vec<(PathBuf, String)>, CloudError> {
+    pub fn scripts(&self) -> Result<BTreeMap<String, String>, CloudError> {
         let user = rustix::process::geteuid().as_raw();
         let own = |path: &Path| {
             let found = fs::metadata(path).map_err(CloudError::io("find", path))?;
@@ -317,13 +318,16 @@ impl Hdk {
         };
         let folder = self.shell().join("build/scripts");
         own(&folder)?;
-        let one = |name| {
-            let script = folder.join(name);
+        let mut scripts: BTreeSet<PathBuf> = LINKS.map(|name| folder.join(name)).into();
+        for entry in fs::read_dir(&folder).map_err(CloudError::io("list", &folder))? {
+            let path = entry.map_err(CloudError::io("list", &folder))?.path();
+            scripts.extend(path.is_file().then_some(path));
+        }
+        let one = |script: PathBuf| {
             own(&script)?;
-            let found = digest(&script)?;
-            Ok((script, found))
+            Ok((script.display().to_string(), digest(&script)?))
         };
-        LINKS.into_iter().map(one).collect()
+        scripts.into_iter().map(one).collect()
     }
 
     /// Checks that `hdk_setup.sh` of this kit has set the variables of its scripts. `value` reads a

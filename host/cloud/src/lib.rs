@@ -43,6 +43,13 @@ pub use error::{AfiFailure, CloudError, SlotFailure};
 pub enum Step {
     /// Runs this command line.
     Run(String),
+    /// Runs it, but only in this case.
+    If {
+        /// The case, which a program before it shows.
+        case: &'static str,
+        /// The command line.
+        run: String,
+    },
     /// Makes this change.
     Change(String),
 }
@@ -50,6 +57,13 @@ pub enum Step {
 impl From<tools::Call> for Step {
     fn from(call: tools::Call) -> Self {
         Self::Run(call.line())
+    }
+}
+
+impl tools::Call {
+    /// This call, in a case only.
+    fn only_if(self, case: &'static str) -> Step {
+        Step::If { case, run: self.line() }
     }
 }
 

@@ -421,51 +421,53 @@ impl Folder {
         Ok(())
     }
 
-    /// Checks that every file that the build reads is as [`Folder::fill`] left it, and that there is
-    /// no other.
-    ///
-    /// # Errors
-    /// SHEF-CLD-053.
-    pub fn unchanged(&self, hdk: &Hdk, image: &Image) -> Result<(), CloudError> {
-        let changed = |file: PathBuf, what| Err(CloudError::Changed { file, what });
-        for (below, expected) in &image.files {
-            let file = self.dir.join(below);
-            match digest(&file) {
-                Ok(found) if found == *expected => {}
-                Ok(_) => return changed(file, "it was edited"),
-                Err(_) => return changed(file, "it is missing"),
-            }
-        }
-        let secret = self.secret();
-        if !secret.is_file() {
-            return changed(secret, "it is missing");
-        }
-        for folder in ["design", "build/constraints"] {
-            let folder = self.logic().join(folder);
-            for entry in fs::read_dir(&folder).map_err(CloudError::io("list", &folder))? {
-                let path = entry.map_err(CloudError::io("list", &folder))?.path();
-                let below = path.strip_prefix(&self.dir).unwrap_or(&path).display().to_string();
-                // The HDK's scripts write the clocks' constraints.
-                let theirs = path.ends_with("generated_cl_clocks_aws.xdc");
-                if path != secret && !theirs && !image.files.contains_key(&below) {
-                    return changed(path, "it was added");
-                }
-            }
-        }
-        for name in LINKS {
-            let link = self.logic().join("build/scripts").join(name);
-            if fs::read_link(&link).ok() != Some(hdk.shell().join("build/scripts").join(name)) {
-                return changed(link, "it is no link to the HDK");
-            }
-        }
-        Ok(())
-    }
-
     /// The secret's package.
     #[must_use]
     pub fn secret(&self) -> PathBuf {
-        self.logic().join(format!("design/{SECRET_PACKAGE}.sv"))
+        let [_, secret] = secrets(&self.dir);
+        secret
     }
+}
+
+/// Checks that every file that the build reads in the folder `dir` is as [`Folder::fill`] left it,
+/// and that there is no other.
+///
+/// # Errors
+/// SHEF-CLD-053.
+pub fn unchanged(dir: &Path, hdk: &Hdk, image: &Image) -> Result<(), CloudError> {
+    let changed = |file: PathBuf, what| Err(CloudError::Changed { file, what });
+    for (below, expected) in &image.files {
+        let file = dir.join(below);
+        match digest(&file) {
+            Ok(found) if found == *expected => {}
+            Ok(_) => return changed(file, "it was edited"),
+            Err(_) => return changed(file, "it is missing"),
+        }
+    }
+    let [_, secret] = secrets(dir);
+    if !secret.is_file() {
+        return changed(secret, "it is missing");
+    }
+    let logic = dir.join(TOP);
+    for folder in ["design", "build/constraints"] {
+        let folder = logic.join(folder);
+        for entry in fs::read_dir(&folder).map_err(CloudError::io("list", &folder))? {
+            let path = entry.map_err(CloudError::io("list", &folder))?.path();
+            let below = path.strip_prefix(dir).unwrap_or(&path).display().to_string();
+            // The HDK's scripts write the clocks' constraints.
+            let theirs = path.ends_with("generated_cl_clocks_aws.xdc");
+            if path != secret && !theirs && !image.files.contains_key(&below) {
+                return changed(path, "it was added");
+            }
+        }
+    }
+    for name in LINKS {
+        let link = logic.join("build/scripts").join(name);
+        if fs::read_link(&link).ok() != Some(hdk.shell().join("build/scripts").join(name)) {
+            return changed(link, "it is no link to the HDK");
+        }
+    }
+    Ok(())
 }
 
 /// Where the secret can be in a folder.

@@ -113,6 +113,9 @@ pub fn any(call: &Call, limits: Limits) -> Result<Ended, CloudError> {
     let command = call.line();
     let mut started = Command::new(call.tool.program);
     started.args(&call.arguments).stdin(Stdio::null()).process_group(0);
+    call.without.iter().for_each(|name| {
+        started.env_remove(name);
+    });
     started.envs(call.variables.iter().map(|(name, value)| (*name, value)));
     // Answers are parsed: they are in English, and no pager waits for a key.
     started.env("LC_ALL", "C").env("AWS_PAGER", "");

@@ -1,13 +1,16 @@
 //! Looks for the secret of an image in every file below a folder, also inside of archives.
 //!
 //! A file is read as several streams of bits: its bytes, its hexadecimal digits, its binary digits,
-//! its base64 characters, and the numbers that it lists, each at its width. Characters between digits
-//! do not count. A hit is any 64 bits of a stream that are 8 consecutive bytes of the secret in some
-//! order: of bits in a nibble or byte, of nibbles, of bytes in a word, of words. An order reverses
-//! the secret within units of a power of two bits, so bit `i` of it is bit `i ^ mask` of the secret:
-//! 256 masks are all orders. A checkpoint of Vivado is a zip archive: its members are inflated, and
-//! so are gzip and tar. A file that only looks like an archive, or is cut, is read as its bytes and
-//! as far as its members go; one with members that cannot be read is a finding.
+//! its base64 and base32 characters, its bytes behind escapes (`\253`, `\xab`, `\u00ab`, `%ab`,
+//! `=AB`), the rows of a dump without their addresses, and the numbers that it lists, each at its
+//! width. Characters between digits do not count. A hit is any 64 bits of a stream that are 8
+//! consecutive bytes of the secret in some order: of bits in a nibble or byte, of nibbles, of bytes
+//! in a word, of words. An order reverses the secret within units of a power of two bits, so bit `i`
+//! of it is bit `i ^ mask` of the secret: 256 masks are all orders.
+//!
+//! A checkpoint of Vivado is a zip archive: its members are inflated, and so are gzip and tar. A file
+//! that only looks like one of these, or is cut, is read as its bytes and as far as its members go.
+//! An archive of another format, and one with members that cannot be read, is a finding.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
@@ -123,6 +126,10 @@ struct Streams {
     quoted: bool,
     binary: u64,
     base64: u128,
+    /// By the alphabets of RFC 4648: that of base32 and that of base32hex.
+    base32: [u128; 2],
+    escapes: Escapes,
+    rows: Rows,
     /// Numbers with a base, and long ones in hexadecimal.
     literals: u64,
     /// Numbers in hexadecimal without a base.
@@ -180,6 +187,28 @@ impl Streams {
             if (0..6).step_by(2).any(|bits| windows.has((self.base64 >> bits) as u64)) {
                 return Some("in base64");
             }
+        }
+        let quintets = match byte.to_ascii_uppercase() {
+            letter @ b'A'..=b'Z' => {
+                [Some(letter - b'A'), (letter <= b'V').then(|| letter - b'A' + 10)]
+            }
+            digit @ b'0'..=b'9' => {
+                [(b'2'..=b'7').contains(&digit).then(|| digit - b'2' + 26), Some(digit - b'0')]
+            }
+            _ => [None; 2],
+        };
+        for (stream, quintet) in self.base32.iter_mut().zip(quintets) {
+            let Some(quintet) = quintet else { continue };
+            *stream = *stream << 5 | u128::from(quintet);
+            if (0..5).any(|bits| windows.has((*stream >> bits) as u64)) {
+                return Some("in base32");
+            }
+        }
+        if self.escapes.take(byte, windows) {
+            return Some("behind escapes");
+        }
+        if self.rows.take(byte, windows) {
+            return Some("in the rows of a dump");
         }
         self.last = byte;
         if byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'\'' {
@@ -310,7 +339,197 @@ impl Drop for Streams {
             stream.zeroize();
         }
         self.base64.zeroize();
+        self.base32.zeroize();
         self.number.zeroize();
+        for stream in [&mut self.escapes.text, &mut self.rows.hex, &mut self.rows.decimal] {
+            stream.zeroize();
+        }
+        self.rows.octal.zeroize();
+        self.rows.token.zeroize();
+        self.escapes.pending.zeroize();
+    }
+}
+
+/// Bytes of text with escapes of C, Python, JSON, URLs or quoted-printable.
+#[derive(Default)]
+struct Escapes {
+    /// The last bytes.
+    text: u64,
+    /// Bytes since the last escape, counted down: without one, these are the raw bytes.
+    left: u8,
+    /// An escape that is not complete.
+    pending: Vec<u8>,
+}
+
+impl Escapes {
+    /// Takes a byte; whether the secret ends with it.
+    fn take(&mut self, byte: u8, windows: &Windows) -> bool {
+        let digit = |base| char::from(byte).is_digit(base);
+        let Some((begin, rest)) = self.pending.split_first() else {
+            if matches!(byte, b'\\' | b'%' | b'=') {
+                self.pending.push(byte);
+                return false;
+            }
+            return self.push(byte, false, windows);
+        };
+        let (base, begin_len, most) = match (begin, rest) {
+            (b'\\', []) => {
+                let control = match byte {
+                    b'0'..=b'7' | b'x' | b'u' => {
+                        self.pending.push(byte);
+                        return false;
+                    }
+                    b'a' => 7,
+                    b'b' => 8,
+                    b't' => 9,
+                    b'n' => 10,
+                    b'v' => 11,
+                    b'f' => 12,
+                    b'r' => 13,
+                    b'e' => 27,
+                    other => other,
+                };
+                self.pending.clear();
+                return self.push(control, true, windows);
+            }
+            (b'\\', [b'x', ..]) => (16, 2, 4),
+            (b'\\', [b'u', ..]) => (16, 2, 6),
+            (b'\\', _) => (8, 1, 4),
+            _ => (16, 1, 3),
+        };
+        let is_digit = digit(base);
+        if is_digit {
+            self.pending.push(byte);
+            if self.pending.len() < most {
+                return false;
+            }
+        }
+        // Complete, or ended by another character.
+        let digits = std::str::from_utf8(&self.pending[begin_len..]).unwrap_or_default();
+        let value = u32::from_str_radix(digits, base).ok();
+        let whole = matches!(self.pending[0], b'\\') || self.pending.len() == most;
+        let mut pending = std::mem::take(&mut self.pending);
+        let mut hit = match value {
+            Some(value) if whole => self.push(value as u8, true, windows),
+            _ => pending.iter().fold(false, |hit, byte| hit | self.push(*byte, false, windows)),
+        };
+        pending.zeroize();
+        pending.clear();
+        self.pending = pending;
+        if !is_digit {
+            hit |= self.take(byte, windows);
+        }
+        hit
+    }
+
+    fn push(&mut self, byte: u8, escaped: bool, windows: &Windows) -> bool {
+        self.text = self.text << 8 | u64::from(byte);
+        self.left = if escaped { 8 } else { self.left.saturating_sub(1) };
+        self.left > 0 && windows.has(self.text)
+    }
+}
+
+/// Part of a line that may be a row of a dump: an address, then words.
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// Before the address.
+    #[default]
+    Begin,
+    Address,
+    Words,
+    /// Text beside the words, or another line.
+    Rest,
+}
+
+/// The rows of a dump: words without the address before them and without the text beside them.
+#[derive(Default)]
+struct Rows {
+    hex: u64,
+    decimal: u64,
+    octal: u64,
+    part: Part,
+    /// Characters of the address.
+    address: usize,
+    /// The word that is being read.
+    token: Vec<u8>,
+    /// Digits of the first word of the row; in hexadecimal, all have as many.
+    width: usize,
+}
+
+impl Rows {
+    /// Takes a byte; whether the secret ends with it.
+    fn take(&mut self, byte: u8, windows: &Windows) -> bool {
+        let between = matches!(byte, b' ' | b'\t' | b',' | b';' | b':' | b'\r');
+        let digit = byte.is_ascii_hexdigit();
+        match self.part {
+            _ if byte == b'\n' => {
+                let hit = self.part == Part::Words && self.word(windows);
+                (self.part, self.address, self.width) = (Part::Begin, 0, 0);
+                self.token.clear();
+                return hit;
+            }
+            Part::Begin if digit => (self.part, self.address) = (Part::Address, 1),
+            Part::Begin if matches!(byte, b' ' | b'\t' | b'@' | b'[') => {}
+            Part::Address if digit || byte == b'x' && self.address == 1 => self.address += 1,
+            Part::Address if between || matches!(byte, b']' | b'|') => self.part = Part::Words,
+            Part::Words if between => return self.word(windows),
+            Part::Words if byte.is_ascii_alphanumeric() && self.token.len() < LONGEST => {
+                self.token.push(byte);
+            }
+            Part::Words => {
+                // The text begins.
+                let hit = self.word(windows);
+                self.part = Part::Rest;
+                return hit;
+            }
+            _ => self.part = Part::Rest,
+        }
+        false
+    }
+
+    /// Ends a word.
+    fn word(&mut self, windows: &Windows) -> bool {
+        let mut token = std::mem::take(&mut self.token);
+        let hit = self.append(&token, windows);
+        token.zeroize();
+        token.clear();
+        self.token = token;
+        hit
+    }
+
+    fn append(&mut self, token: &[u8], windows: &Windows) -> bool {
+        let token = token.strip_prefix(b"0x").unwrap_or(token);
+        if token.is_empty() {
+            return false;
+        }
+        if !token.iter().all(u8::is_ascii_hexdigit) {
+            self.part = Part::Rest;
+            return false;
+        }
+        let mut hit = false;
+        if self.width == 0 {
+            self.width = token.len();
+        }
+        if token.len() == self.width {
+            for digit in token.iter().filter_map(|byte| char::from(*byte).to_digit(16)) {
+                self.hex = self.hex << 4 | u64::from(digit);
+                hit |= windows.has(self.hex);
+            }
+        }
+        let value = |base| u32::from_str_radix(std::str::from_utf8(token).ok()?, base).ok();
+        if let Some(value) = value(10).filter(|value| token.len() <= 3 && *value < 256) {
+            self.decimal = self.decimal << 8 | u64::from(value);
+            hit |= windows.has(self.decimal);
+        }
+        // Of bytes, and of words of 16 bits.
+        for (digits, bits) in [(3, 8), (6, 16)] {
+            let fits = |value: &u32| token.len() == digits && value >> bits == 0;
+            if let Some(value) = value(8).filter(fits) {
+                self.octal = self.octal << bits | u64::from(value);
+                hit |= windows.has(self.octal);
+            }
+        }
+        hit
     }
 }
 
@@ -373,6 +592,36 @@ enum Kind {
     Zip,
     Gzip,
     Tar,
+    /// One that is not opened.
+    Closed(&'static str),
+}
+
+/// Begins of archives that are not opened.
+const CLOSED: &[(&[u8], &str)] = &[
+    (b"\xfd7zXZ\0", "it is packed with xz, which is not opened"),
+    (b"BZh91AY&SY", "it is packed with bzip2, which is not opened"),
+    (b"\x28\xb5\x2f\xfd", "it is packed with zstd, which is not opened"),
+    (b"\x04\x22\x4d\x18", "it is packed with lz4, which is not opened"),
+    (b"7z\xbc\xaf\x27\x1c", "it is a 7z archive, which is not opened"),
+    (b"Rar!\x1a\x07", "it is a rar archive, which is not opened"),
+    (b"LZIP\x01", "it is packed with lzip, which is not opened"),
+    (b"\x1f\x9d\x90", "it is packed with compress, which is not opened"),
+    (b"\x89LZO\0\r\n\x1a\n", "it is packed with lzop, which is not opened"),
+    (b"MSCF\0\0\0\0", "it is a cabinet archive, which is not opened"),
+    (b"hsqs", "it is a squashfs image, which is not opened"),
+    (b"\xed\xab\xee\xdb", "it is an rpm package, which is not opened"),
+    (b"!<arch>\ndebian-binary", "it is a Debian package, which is not opened"),
+];
+
+/// Whether a file begins as one of lzma does: properties, a dictionary of a power of two, and a length
+/// that is unknown or below 2^40.
+fn is_lzma(head: &[u8]) -> bool {
+    let Some(([0x5d, dictionary @ ..], rest)) = head.split_first_chunk::<5>() else { return false };
+    let Some((length, _)) = rest.split_first_chunk::<8>() else { return false };
+    let dictionary = u32::from_le_bytes(*dictionary);
+    dictionary >= 1 << 16
+        && dictionary.is_power_of_two()
+        && (*length == [0xff; 8] || u64::from_le_bytes(*length) < 1 << 40)
 }
 
 impl Kind {
@@ -383,8 +632,22 @@ impl Kind {
         } else if head.starts_with(&[0x1f, 0x8b, 8]) {
             // The one method that there is.
             Some(Self::Gzip)
+        } else if head.get(257..262) == Some(b"ustar") {
+            Some(Self::Tar)
+        } else if is_lzma(head) {
+            Some(Self::Closed("it is packed with lzma, which is not opened"))
         } else {
-            (head.get(257..262) == Some(b"ustar")).then_some(Self::Tar)
+            // A level other than 9.
+            let level = head.get(3).is_some_and(|level| (b'1'..=b'9').contains(level));
+            let same = |begin: &[u8]| {
+                head.starts_with(begin)
+                    || level
+                        && begin.starts_with(b"BZh")
+                        && head.starts_with(b"BZh")
+                        && head[4..].starts_with(&begin[4..])
+            };
+            let closed = CLOSED.iter().find(|(begin, _)| same(begin));
+            closed.map(|(_, why)| Self::Closed(why))
         }
     }
 }
@@ -452,6 +715,10 @@ impl Scan {
             Kind::Zip => self.zip(name, &mut data, depth),
             Kind::Gzip => self.member(&name.join("(gzip)"), MultiGzDecoder::new(data), depth),
             Kind::Tar => self.tar(name, data, depth),
+            Kind::Closed(why) => {
+                self.unread(name, why);
+                Ok(())
+            }
         };
         // The raw bytes are already searched. Data that cannot be unpacked end the search of this
         // archive; an I/O error fails it.
@@ -553,7 +820,8 @@ impl Scan {
             });
             self.report.bytes += got as u64;
             found = match &block[..got] {
-                [] => match streams.end(&self.windows) {
+                // The end of the last line.
+                [] => match streams.take(b'\n', &self.windows) {
                     None => return end,
                     last => last,
                 },
@@ -728,6 +996,12 @@ mod tests {
                 (base64(b"").into_bytes(), "in base64"),
                 (base64(b"x").into_bytes(), "in base64"),
                 (base64(b"xy").replace('+', "-").replace('/', "_").into_bytes(), "in base64"),
+                (base32(&secret, BASE32).into_bytes(), "in base32"),
+                (
+                    base32(&[b"abc", &secret[..]].concat(), BASE32).to_lowercase().into(),
+                    "in base32",
+                ),
+                (base32(&[b"x", &secret[..]].concat(), BASE32HEX).into_bytes(), "in base32"),
             ];
             for (text, form) in &forms {
                 let shown = || format!("{mask:#x}: {}", String::from_utf8_lossy(text));
@@ -735,6 +1009,86 @@ mod tests {
                 assert_eq!(found, [*form], "{}", shown());
             }
         }
+    }
+
+    const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+    const BASE32HEX: &[u8; 32] = b"0123456789ABCDEFGHIJKLMNOPQRSTUV";
+
+    fn base32(bytes: &[u8], alphabet: &[u8; 32]) -> String {
+        let bit = |n: usize| bytes.get(n / 8).map_or(0, |byte| byte >> (7 - n % 8) & 1);
+        let digit = |n: usize| (0..5).fold(0, |digit, i| digit << 1 | bit(5 * n + i));
+        let digits = (0..(8 * bytes.len()).div_ceil(5)).map(digit);
+        digits.map(|digit| char::from(alphabet[usize::from(digit)])).collect()
+    }
+
+    #[test]
+    fn the_alphabets_are_those_of_the_rfc() {
+        assert_eq!(base32(b"foobar", BASE32), "MZXW6YTBOI");
+        assert_eq!(base32(b"foobar", BASE32HEX), "CPNMUOJ1E8");
+    }
+
+    #[test]
+    fn bytes_behind_escapes_are_found() {
+        // Printable characters, quotes and controls among others, as in a string of a program.
+        let mut secret = bytes();
+        for (at, byte) in [(1, b'A'), (2, b'"'), (5, b'\n'), (9, b'7'), (12, b'\\'), (17, 1)] {
+            secret[at] = byte;
+        }
+        let escaped = |one: &dyn Fn(u8) -> String| secret.map(one).concat();
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() && byte != b'7';
+        let some =
+            |byte: u8, form: String| if plain(byte) { char::from(byte).into() } else { form };
+        for text in [
+            escaped(&|byte| format!("\\{byte:o}")),
+            escaped(&|byte| format!("\\{byte:03o}")),
+            escaped(&|byte| some(byte, format!("\\{byte:03o}"))),
+            escaped(&|byte| some(byte, format!("\\x{byte:02x}"))),
+            escaped(&|byte| some(byte, format!("\\u{byte:04X}"))),
+            escaped(&|byte| some(byte, format!("%{byte:02X}"))),
+            escaped(&|byte| some(byte, format!("={byte:02X}"))),
+            escaped(&|byte| match byte {
+                b'\n' => "\\n".to_owned(),
+                b'"' | b'\\' => format!("\\{}", char::from(byte)),
+                byte => some(byte, format!("\\{byte:03o}")),
+            }),
+        ] {
+            let found = hits_of(secret, format!("key = \"{text}\"; % 5 = 6\n").as_bytes());
+            let [form] = found[..] else { panic!("{found:?}: {text}") };
+            assert!(["behind escapes", "in hexadecimal"].contains(&form), "{form}: {text}");
+        }
+    }
+
+    #[test]
+    fn the_rows_of_a_dump_are_found_without_addresses_and_text() {
+        let text = |row: &[u8]| -> String {
+            let shown = |byte: &u8| if byte.is_ascii_graphic() { char::from(*byte) } else { '.' };
+            row.iter().map(shown).collect()
+        };
+        let dump = |size: usize, row: &dyn Fn(usize, &[u8]) -> String| {
+            bytes().chunks(size).enumerate().map(|(n, it)| row(n * size, it)).collect::<String>()
+        };
+        let each = |row: &[u8], form: &dyn Fn(u8) -> String| {
+            row.iter().map(|byte| form(*byte)).collect::<Vec<_>>().join(" ")
+        };
+        let hex = |row: &[u8]| each(row, &|byte| format!("{byte:02x}"));
+        for size in [1, 2, 4] {
+            for content in [
+                dump(size, &|at, row| format!("{at:04x}: {}\n", hex(row))),
+                dump(size, &|at, row| format!("{at:08x}: {}  {}\n", hex(row), text(row))),
+                dump(size, &|at, row| format!("{at:08x}  {}  |{}|\n", hex(row), text(row))),
+                dump(size, &|at, row| format!("@{at:x} {}\n", hex::encode(row))),
+                dump(size, &|at, row| format!("  [{at:x}] 0x{},\r\n", hex::encode(row))),
+                dump(size, &|at, row| format!("0x{at:04x}: 0x{}\n", hex::encode(row))),
+                dump(size, &|at, row| format!("{at:07o} {}\n", each(row, &|b| format!("{b:3}")))),
+                dump(size, &|at, row| format!("{at:07o} {}\n", each(row, &|b| format!("{b:03o}")))),
+            ] {
+                assert_eq!(hits(content.as_bytes()), ["in the rows of a dump"], "{content}");
+                assert_eq!(hits(content.trim_end().as_bytes()).len(), 1, "{content}");
+            }
+        }
+        let word = |row: &[u8]| format!("{:06o}", u16::from_le_bytes(row.try_into().unwrap()));
+        let words = dump(2, &|at, row| format!("{at:07o} {}\n", word(row)));
+        assert_eq!(hits(words.as_bytes()), ["in the rows of a dump"], "{words}");
     }
 
     #[test]
@@ -886,6 +1240,32 @@ mod tests {
         packed.write_all(hex::encode(bytes()).repeat(2).as_bytes()).unwrap();
         let packed = [packed.finish().unwrap(), b"more".to_vec()].concat();
         assert_eq!(hits(&packed), ["in hexadecimal"]);
+    }
+
+    #[test]
+    fn an_archive_of_a_format_that_is_not_opened_is_a_finding() {
+        let lzma = [&[0x5d, 0, 0, 0x80, 0][..], &[0xff; 8], b"packed"].concat();
+        let closed = CLOSED.iter().map(|(begin, _)| [begin, &b"packed"[..]].concat());
+        for content in closed.chain([lzma.clone(), b"BZh11AY&SYpacked".to_vec()]) {
+            let error = look(&content).clean().unwrap_err();
+            assert_eq!(error.code(), "SHEF-CLD-045", "{content:?}");
+            assert!(error.to_string().contains("which is not opened, expected"), "{error}");
+            // Also a member.
+            for deflate in [true, false] {
+                let error = look(&zip(&[("a.xz", &content, deflate)])).clean().unwrap_err();
+                assert!(error.to_string().contains("file/a.xz: it is"), "{error}");
+            }
+        }
+        // Text and data that begin in a similar way.
+        for content in [
+            &b"BZh9 is the begin of bzip2"[..],
+            b"LZIP is a format",
+            b"7z",
+            &lzma[..9],
+            b"!<arch>\nlib.o/",
+        ] {
+            assert_eq!(look(content).clean().map_err(|e| e.to_string()), Ok(()), "{content:?}");
+        }
     }
 
     #[test]

@@ -335,13 +335,61 @@ fn loaded(slot: u32, agfi: &str, pace: Pace) -> Result<Slot, CloudError> {
     }
 }
 
-/// One line for each program that [`load`] may run.
+/// The case in which [`load`] and [`clear`] clear a slot.
+const NOT_EMPTY: &str = "the slot is not empty";
+/// Of a load that may not replace another image.
+const SPOILT: &str = "the slot has an error or is not programmed";
+/// Of a load that may.
+const OTHER: &str = "the slot has an error, is not programmed, or holds another image";
+const NOT_LOADED: &str = "the slot does not hold the image yet";
+
+/// Each program that [`load`] may run. One that looks is repeated until the slot has settled.
 ///
 /// # Errors
 /// SHEF-CLD-054.
-pub fn plan(slot: u32, agfi: &str) -> Result<Vec<Step>, CloudError> {
+pub fn load_plan(slot: u32, agfi: &str, replace: bool) -> Result<Vec<Step>, CloudError> {
     let number = slot.to_string();
-    let values = [("slot", &*number), ("agfi", agfi)];
-    let used = [&tools::DESCRIBE_SLOT, &tools::CLEAR_SLOT, &tools::LOAD_SLOT, &tools::RESCAN_SLOT];
-    used.into_iter().map(|tool| Ok(tool.call(&values)?.into())).collect()
+    let call = |tool: &'static Tool| tool.call(&[("slot", &*number), ("agfi", agfi)]);
+    let case = if replace { OTHER } else { SPOILT };
+    Ok(vec![
+        call(&tools::DESCRIBE_SLOT)?.into(),
+        call(&tools::CLEAR_SLOT)?.only_if(case),
+        call(&tools::DESCRIBE_SLOT)?.only_if(case),
+        call(&tools::RESCAN_SLOT)?.only_if(case),
+        call(&tools::LOAD_SLOT)?.only_if(NOT_LOADED),
+        call(&tools::DESCRIBE_SLOT)?.only_if(NOT_LOADED),
+        call(&tools::RESCAN_SLOT)?.into(),
+    ])
+}
+
+/// As [`load_plan`], for [`clear`].
+///
+/// # Errors
+/// SHEF-CLD-054.
+pub fn clear_plan(slot: u32) -> Result<Vec<Step>, CloudError> {
+    let number = slot.to_string();
+    let call = |tool: &'static Tool| tool.call(&[("slot", &*number)]);
+    Ok(vec![
+        call(&tools::DESCRIBE_SLOT)?.into(),
+        call(&tools::CLEAR_SLOT)?.only_if(NOT_EMPTY),
+        call(&tools::DESCRIBE_SLOT)?.only_if(NOT_EMPTY),
+        call(&tools::RESCAN_SLOT)?.only_if(NOT_EMPTY),
+    ])
+}
+
+/// The one program that [`describe`] runs.
+///
+/// # Errors
+/// SHEF-CLD-054.
+pub fn describe_plan(slot: u32, rescan: bool) -> Result<Step, CloudError> {
+    let which = if rescan { &tools::RESCAN_SLOT } else { &tools::DESCRIBE_SLOT };
+    Ok(which.call(&[("slot", &slot.to_string())])?.into())
+}
+
+/// The one program that [`counters`] runs.
+///
+/// # Errors
+/// SHEF-CLD-054.
+pub fn counters_plan(slot: u32) -> Result<Step, CloudError> {
+    Ok(tools::SLOT_METRICS.call(&[("slot", &slot.to_string())])?.into())
 }

@@ -396,6 +396,8 @@ pub struct Call {
     pub folder: Option<PathBuf>,
     /// Variables that it gets besides ours.
     pub variables: Vec<(&'static str, OsString)>,
+    /// Variables of ours that it does not get.
+    pub without: &'static [&'static str],
     /// File for its output, which is otherwise returned.
     pub log: Option<PathBuf>,
 }
@@ -428,7 +430,14 @@ impl Tool {
             }
             arguments.push(filled.into());
         }
-        Ok(Call { tool: self, arguments, folder: None, variables: Vec::new(), log: None })
+        Ok(Call {
+            tool: self,
+            arguments,
+            folder: None,
+            variables: Vec::new(),
+            without: &[],
+            log: None,
+        })
     }
 }
 
@@ -438,6 +447,13 @@ impl Call {
     pub fn line(&self) -> String {
         let folder = self.folder.as_deref().map(shef_console::shell::word);
         let mut line = folder.map(|folder| format!("cd {folder} && ")).unwrap_or_default();
+        if !self.without.is_empty() {
+            line.push_str("env ");
+        }
+        line.extend(self.without.iter().map(|name| format!("-u {name} ")));
+        for (name, value) in &self.variables {
+            line.push_str(&format!("{name}={} ", shef_console::shell::argument(value)));
+        }
         line.push_str(self.tool.program);
         for argument in &self.arguments {
             line.push(' ');

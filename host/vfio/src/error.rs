@@ -15,7 +15,8 @@ shef_proto::coded! {
             /// The function.
             function: Bdf,
         } = "SHEF-PCI-001": "there is no such PCI function", "`shef device list` shows the cards \
-            of this machine; does the card have power?",
+            of this machine. Without one: does the card have power? On an F2 instance, \
+            `shef cloud load` and `shef cloud bind` come first",
         /// The function is not a card.
         #[error("PCI function {function} is {found}, expected a card, {expected}; `shef device \
             list` shows the cards of this machine")]

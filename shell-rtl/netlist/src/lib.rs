@@ -24,7 +24,7 @@ use serde::Serialize;
 use shef_project::{Elaborated, SourceSet};
 
 pub use error::Error;
-pub use ports::{Header, header};
+pub use ports::{Header, header, kit};
 
 use clocks::Clocks;
 use constants::Constants;

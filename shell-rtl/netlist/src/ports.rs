@@ -65,7 +65,7 @@ impl Shell {
             let text = f2::header(&own);
             return Ok(Self { name, text, memory, table: own, differs: Vec::new() });
         };
-        let path = find(hdk).ok_or_else(|| Error::NoHeader { dir: hdk.to_owned() })?;
+        let (path, stub) = files(hdk)?;
         let unreadable = |reason: String| Error::Header { path: path.clone(), reason };
         let text = std::fs::read(&path).map_err(|e| unreadable(e.to_string()))?;
         let digest = hex::encode(Sha256::digest(&text));
@@ -100,11 +100,26 @@ impl Shell {
             None => format!("an HDK this program does not know (sha256 {}...)", &digest[..8]),
         };
         let name = format!("{} of {version}", source::shown(&path).display());
-        let memory = path.parent().map(|folder| folder.join("../sh_ddr/sh_ddr.stub.sv"));
-        let memory = memory.and_then(|stub| std::fs::read_to_string(stub).ok());
+        let memory = stub.and_then(|stub| std::fs::read_to_string(stub).ok());
         let memory = memory.unwrap_or_else(source::sh_ddr);
         Ok(Self { name, text, memory, table, differs })
     }
+}
+
+/// The files of a kit that are read: its header, and the memory controller from outside.
+fn files(hdk: &Path) -> Result<(PathBuf, Option<PathBuf>)> {
+    let header = find(hdk).ok_or_else(|| Error::NoHeader { dir: hdk.to_owned() })?;
+    let stub = header.parent().map(|folder| folder.join("../sh_ddr/sh_ddr.stub.sv"));
+    Ok((header, stub.filter(|stub| stub.is_file())))
+}
+
+/// The files of AWS's kit that [`lint`](crate::lint) reads.
+///
+/// # Errors
+/// [`Error::NoHeader`].
+pub fn kit(hdk: &Path) -> Result<Vec<PathBuf>> {
+    let (header, stub) = files(hdk)?;
+    Ok([header].into_iter().chain(stub).collect())
 }
 
 /// The header below a folder of the kit, or the header itself.

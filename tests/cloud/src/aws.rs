@@ -95,7 +95,7 @@ pub fn answer(folder: &Path, form: &str, fault: &str, arguments: &[String]) -> i
             // The same token is the same request.
             let digits = &hex::encode(Sha256::digest(token))[..17];
             let afi = format!("afi-{digits}");
-            let new = Afi { token: token.to_owned(), looks: 0 };
+            let new = Afi { token: token.to_owned(), ..Afi::default() };
             world.afis.entry(afi.clone()).or_insert(new);
             let agfi =
                 if fault == "short" { "agfi-1".to_owned() } else { format!("agfi-{digits}") };
@@ -112,10 +112,11 @@ pub fn answer(folder: &Path, form: &str, fault: &str, arguments: &[String]) -> i
                 Some(afi) => {
                     afi.looks += 1;
                     let pending = afi.looks < 3 || fault == "never";
-                    let state = match fault.strip_prefix("failed:") {
-                        Some(code) if !pending => {
-                            json!({"Code": "failed", "Message": format!("{code}: see the logs")})
-                        }
+                    if let (Some(code), false) = (fault.strip_prefix("failed:"), pending) {
+                        afi.failed = Some(format!("{code}: see the logs"));
+                    }
+                    let state = match &afi.failed {
+                        Some(message) => json!({"Code": "failed", "Message": message}),
                         _ if pending => json!({"Code": "pending"}),
                         _ if fault == "unavailable" => json!({"Code": "unavailable"}),
                         _ if fault == "unknown-state" => json!({"Code": "hibernating"}),

@@ -40,12 +40,30 @@ fn secret(design: &Path) -> String {
     number.split(';').next().unwrap_or_default().to_owned()
 }
 
+/// Checks what Vivado and Python read when they start: no script, package or patch of the user, but the
+/// license.
+///
+/// # Panics
+/// If there is one.
+pub fn starts_clean() {
+    let home = PathBuf::from(std::env::var_os("HOME").expect("HOME"));
+    for below in ["Vivado/Vivado_init.tcl", "Vivado/2025.1/Vivado_init.tcl"] {
+        assert!(!home.join(".Xilinx").join(below).exists(), "Vivado sources {below}");
+    }
+    assert!(!home.join(".local").exists(), "Python has packages of the user");
+    assert!(home.join(".Xilinx/Xilinx.lic").exists(), "Vivado finds its license");
+    for name in ["XILINX_PATH", "MYVIVADO", "XILINX_TCLAPP_REPO", "TCLLIBPATH", "PYTHONPATH"] {
+        assert!(std::env::var_os(name).is_none(), "{name}");
+    }
+}
+
 /// Answers. Returns the exit status.
 ///
 /// # Panics
 /// If the script is not called as the HDK's wants it.
 #[must_use]
 pub fn answer(fault: &str, arguments: &[String]) -> i32 {
+    starts_clean();
     let (cl, flow, tag) = (&arguments[2], &arguments[6], &arguments[12]);
     let variable = |name: &str| PathBuf::from(std::env::var_os(name).unwrap_or_default());
     for name in ["HDK_SHELL_DIR", "HDK_SHELL_DESIGN_DIR", "HDK_COMMON_DIR"] {

@@ -13,6 +13,7 @@ pub fn answer(form: &str, fault: &str, arguments: &[String]) -> i32 {
         println!("vivado {version} (64-bit)\nTool Version Limit: 2025.05\nSW Build 6140274");
         return 0;
     }
+    crate::script::starts_clean();
     let (log, script) = (&arguments[4], &arguments[6]);
     let [shell, routed, report] = [8, 9, 10].map(|at| arguments[at].as_str());
     let text = fs::read_to_string(script).unwrap_or_default();

@@ -13,6 +13,9 @@ pub struct Afi {
     pub token: String,
     /// How often its state was read.
     pub looks: u32,
+    /// AWS's message, once it has failed: for ever, and for every request with its token.
+    #[serde(default)]
+    pub failed: Option<String>,
 }
 
 /// A slot.

@@ -7,9 +7,9 @@ use serde::Serialize;
 use shef_cloud::afi::{self, Order};
 use shef_cloud::build::Record;
 use shef_cloud::lock::Lock;
-use shef_cloud::logic::{self, Folder, Image, OUT};
-use shef_cloud::tarball;
-use shef_cloud::{CloudError, Step};
+use shef_cloud::logic::{self, Folder, Image};
+use shef_cloud::tarball::{self, Checked};
+use shef_cloud::{CloudError, Step, place};
 use shef_console::{CliError, Exit, Output, file, hex, interrupt};
 use shef_kernel::KernelImage;
 use shef_proto::crypto::sha256;
@@ -75,26 +75,29 @@ struct Document<'a> {
     lock: &'a Lock,
 }
 
-/// The one tarball in the folder of the results.
-fn tarball_of(dir: &Path) -> Result<PathBuf, CliError> {
-    // A program that works elsewhere reads it.
-    let out = dir.join(OUT).canonicalize();
-    let out = out.map_err(|e| CliError::read_file(dir, &e))?;
-    let wrong = |found: String| CloudError::Folder {
-        dir: dir.to_owned(),
-        found,
-        expected: "one tarball in out, which `shef cloud build` makes",
-    };
-    let entries = std::fs::read_dir(&out).map_err(|e| wrong(format!("{OUT}: {e}")))?;
-    let mut tarballs: Vec<PathBuf> = entries
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|it| it == "tar"))
-        .collect();
-    match (tarballs.pop(), tarballs.len()) {
-        (Some(one), 0) => Ok(one),
-        (None, _) => Err(wrong("no tarball".to_owned()).into()),
-        (Some(_), more) => Err(wrong(format!("{} tarballs", more + 1)).into()),
+/// The tarball of the folder's build, which is as the build left it.
+fn tarball_of(dir: &Path, image: &Image) -> Result<Checked, CliError> {
+    let (file, digest) = Record::result(dir)?;
+    let tarball = tarball::check(&file, &image.shell_version)?;
+    if tarball.digest == digest {
+        return Ok(tarball);
+    }
+    let found = format!("it has SHA-256 {}", tarball.digest);
+    Err(CloudError::Tarball { file, found, expected: "the SHA-256 of build.json" }.into())
+}
+
+/// The object and the image that a call without its end leaves at AWS, and the way on.
+fn left(tarball: &Checked) -> String {
+    let record = afi::Record::of(tarball);
+    record.map_or_else(|error| error.to_string(), |record| record.remains())
+}
+
+/// As [`left`], after an error: nothing if that is the record's own, or if nothing is left.
+fn warn_of_rest(tarball: &Checked) {
+    interrupt::silences();
+    match afi::Record::of(tarball) {
+        Ok(record) if record.is_begun() => shef_console::output::warn(record.remains()),
+        _ => {}
     }
 }
 
@@ -115,7 +118,8 @@ fn vouched(args: &AfiArgs, image: &Image) -> Result<Vec<u8>, CliError> {
         return Ok(corim);
     }
     let (file, found) = (args.corim.clone(), found.join("; "));
-    Err(CloudError::Locked { file, what: "its image", found, expected }.into())
+    let found = if found.is_empty() { "no image".to_owned() } else { found };
+    Err(CloudError::NotSigned { file, found, expected }.into())
 }
 
 /// Runs `shef cloud afi`.
@@ -126,15 +130,23 @@ pub fn run(output: &Output, args: &AfiArgs) -> Result<Exit, CliError> {
     interrupt::cleans_up()?;
     let region = print::region(args.region.as_deref())
         .ok_or_else(|| CliError::new("SHEF-CLI-001", "expected --region, or AWS_REGION"))?;
+    let prefix = args.prefix.trim_end_matches('/');
+    Order::names(&region, &args.bucket, prefix)?;
+    let beside = shef_files::folder(&args.lock);
+    if !beside.is_dir() || args.lock.is_dir() {
+        let missing = std::io::Error::from(std::io::ErrorKind::NotADirectory);
+        return Err(CliError::write_file(&args.lock, &missing));
+    }
     // A dry run changes nothing: it does not take the folder.
     let (_folder, image) = if args.programs.dry_run {
-        (None, logic::read(&args.dir)?)
+        let image = logic::read(&args.dir)?;
+        place::private(&args.dir)?;
+        (None, image)
     } else {
         let (folder, image) = Folder::open(&args.dir)?;
         (Some(folder), image)
     };
-    let tarball = tarball::check(&tarball_of(&args.dir)?, &image.shell_version)?;
-    Record::vouch(&args.dir, &tarball.digest)?;
+    let tarball = tarball_of(&args.dir, &image)?;
     let corim = vouched(args, &image)?;
     let kernel = file::read(&args.kernel, MAX_KERNEL)?;
     let parsed = KernelImage::parse(&kernel)
@@ -146,7 +158,7 @@ pub fn run(output: &Output, args: &AfiArgs) -> Result<Exit, CliError> {
     let order = Order {
         region,
         bucket: args.bucket.clone(),
-        prefix: args.prefix.trim_end_matches('/').to_owned(),
+        prefix: prefix.to_owned(),
         name: format!("{}-{}", image.accelerator, tarball.tag),
         description: format!("shef design {}", &image.design[..16]),
         interval: Duration::from_secs(args.interval),
@@ -158,8 +170,14 @@ pub fn run(output: &Output, args: &AfiArgs) -> Result<Exit, CliError> {
         steps.push(Step::Change(format!("write {}", args.lock.display())));
         return print::plan(output, &steps);
     }
+    let interrupted = print::leaves({
+        let tarball = tarball.clone();
+        move || left(&tarball)
+    });
     let watching = Watching::new(output, "looking at the tarball");
-    let made = afi::make(&order, &tarball, &mut |text| watching.step(text))?;
+    let made = afi::make(&order, &tarball, &mut |text| watching.step(text)).inspect_err(|_| {
+        warn_of_rest(&tarball);
+    })?;
     let lock = Lock {
         format: Lock::format(),
         accelerator: image.accelerator,
@@ -186,12 +204,11 @@ pub fn run(output: &Output, args: &AfiArgs) -> Result<Exit, CliError> {
         corim: hex::encode(&sha256(&corim)),
     };
     lock.write(&args.lock)?;
-    drop(watching);
-    let logs = format!("s3://{}/{}", made.bucket, order.logs());
+    drop((watching, interrupted));
     for (name, text) in [
         ("image", format!("{} in {}, {}", lock.afi, lock.region, lock.agfi)),
         ("object in S3", "deleted".to_owned()),
-        ("logs of AWS", logs),
+        ("logs of AWS", made.logs),
         ("lock file", args.lock.display().to_string()),
         ("keep", format!("{CERTIFICATE} and {ANCHOR} of {}", args.dir.display())),
         ("next", "on the F2 instance: shef cloud load".to_owned()),

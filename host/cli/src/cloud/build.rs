@@ -6,6 +6,7 @@ use shef_cloud::CloudError;
 use shef_cloud::build::{self, Options};
 use shef_cloud::hdk::Hdk;
 use shef_cloud::logic::{self, Folder};
+use shef_cloud::place;
 use shef_console::{CliError, Exit, Output, interrupt};
 
 use super::print::{self, ProgramArgs, Watching};
@@ -53,15 +54,25 @@ pub fn run(output: &Output, args: &BuildArgs) -> Result<Exit, CliError> {
     };
     let image = logic::read(&args.dir)?;
     let hdk = Hdk::open(Path::new(&image.hdk))?;
+    let environment = |name: &str| std::env::var_os(name);
     if args.programs.dry_run {
-        return print::plan(output, &build::plan(&args.dir, &image, &hdk, &options)?);
+        place::private(&args.dir)?;
+        return print::plan(output, &build::plan(&args.dir, &image, &hdk, &options, environment)?);
     }
     let (folder, image) = Folder::open(&args.dir)?;
+    let interrupted = print::leaves({
+        let name = args.dir.display().to_string();
+        move || {
+            format!(
+                "{name} is in memory, and holds the secret of the image until the build has ended; \
+                 the same command again continues after the last step that is done"
+            )
+        }
+    });
     let watching = Watching::new(output, "checking the folder");
-    let environment = |name: &str| std::env::var_os(name);
     let mut step = |text: &str| watching.step(text);
     let built = build::build(&folder, &image, &hdk, &options, environment, &mut step)?;
-    drop(watching);
+    drop((watching, interrupted));
     let slack = built.slack_ns.map_or("not reported".to_owned(), |ns| format!("{ns} ns"));
     for (name, text) in [
         ("tarball", built.tarball.to_string()),

@@ -3,11 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use shef_console::file::TempFolder;
+use shef_console::output::{COLUMNS, wrapped};
 use shef_console::{CliError, Exit, Output};
 use shef_netlist::{Check, CustomLogic, Report};
-
-/// Columns of a line.
-const WIDTH: usize = 80;
 
 /// Flags of `shef cloud lint`.
 #[derive(clap::Args)]
@@ -56,9 +54,17 @@ pub fn run(output: &Output, args: &LintArgs) -> Result<Exit, CliError> {
         for file in &logic.constraints {
             output.line(format_args!("constraints  {}", file.display()))?;
         }
+        let kit = args.hdk.as_deref().map(shef_netlist::kit).transpose()?;
+        if kit.is_none() {
+            output.line("ports        the table of HDK 2.3.2")?;
+        }
+        for file in kit.iter().flatten() {
+            output.line(format_args!("kit          {}", file.display()))?;
+        }
         let folders: Vec<_> = logic.sources.search.iter().chain(&logic.sources.foreign).collect();
         output.document(&serde_json::json!({
             "top": logic.sources.top, "sources": folders, "constraints": logic.constraints,
+            "kit": kit,
         }))?;
         return Ok(Exit::Done);
     }
@@ -76,7 +82,7 @@ fn print(output: &Output, args: &LintArgs, report: &Report) -> Result<(), CliErr
     for check in &report.checks {
         let result = if check.passed { output.good("passed") } else { output.bad("failed") };
         let name = format!("{:<12}", check.check);
-        for (i, line) in wrapped(&check.looked_at, WIDTH - 21).into_iter().enumerate() {
+        for (i, line) in wrapped(&check.looked_at, COLUMNS - 21).into_iter().enumerate() {
             match i {
                 0 => output.line(format_args!("{name} {result}  {line}"))?,
                 _ => output.line(format_args!("{:21}{line}", ""))?,
@@ -105,7 +111,7 @@ fn findings(output: &Output, args: &LintArgs, check: &Check) -> Result<(), CliEr
     for finding in check.findings.iter().take(shown) {
         let place =
             if finding.place.is_empty() { String::new() } else { format!("{}: ", finding.place) };
-        for line in wrapped(&format!("{place}{}", finding.what), WIDTH - 2) {
+        for line in wrapped(&format!("{place}{}", finding.what), COLUMNS - 2) {
             output.line(format_args!("  {line}"))?;
         }
     }
@@ -114,37 +120,9 @@ fn findings(output: &Output, args: &LintArgs, check: &Check) -> Result<(), CliEr
     }
     if !check.passed {
         let next = format!("{}: {}", check.code, check.help());
-        for line in wrapped(&next, WIDTH - 4) {
+        for line in wrapped(&next, COLUMNS - 4) {
             output.line(format_args!("    {line}"))?;
         }
     }
     Ok(())
-}
-
-/// A text in lines of at most this width; a longer word has its own line.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.is_empty() => line.push_str(word),
-            Some(line) if line.len() + word.len() < width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
-}
-
-#[cfg(test)]
-mod tests {
-    use super::wrapped;
-
-    #[test]
-    fn lines_are_not_wider_than_the_terminal() {
-        let lines = wrapped("a clock from /very/long/path/of/a/file.sv:12 reaches it", 12);
-        assert_eq!(lines, ["a clock from", "/very/long/path/of/a/file.sv:12", "reaches it"]);
-        assert_eq!(wrapped("", 5), [""]);
-    }
 }

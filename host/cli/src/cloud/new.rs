@@ -38,7 +38,8 @@ pub struct NewArgs {
     /// Folder of AWS's hardware development kit (aws-fpga, branch f2), after hdk_setup.sh
     #[arg(long, value_name = "DIR")]
     hdk: PathBuf,
-    /// Folder of the accelerator's project; by default the digits accelerator
+    /// Folder of the accelerator's project, as `shef new` makes one; by default the digits
+    /// accelerator, which has no job for `shef cloud run`
     #[arg(long, value_name = "DIR")]
     project: Option<PathBuf>,
     /// The vendor's key folder; a CA for images is created in it if it is missing
@@ -171,6 +172,12 @@ pub fn run(output: &Output, args: &NewArgs) -> Result<Exit, CliError> {
         hdk.hbm()?;
     }
     let clock = CoreClock::at_most(args.core_mhz.unwrap_or(CORE_MHZ))?;
+    if args.core_mhz.is_some_and(|mhz| mhz > CORE_MHZ) {
+        output.warn(format!(
+            "no clock has met timing in Vivado yet, and --core-mhz is above the default of \
+             {CORE_MHZ}: the build may miss it after hours (SHEF-CLD-022)"
+        ));
+    }
     let design = match &args.project {
         Some(dir) => Design::project(dir).map_err(failed)?,
         None => Design::digits().map_err(failed)?,

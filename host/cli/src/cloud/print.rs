@@ -5,11 +5,9 @@ use std::time::Duration;
 use serde::Serialize;
 use shef_cloud::Step;
 use shef_cloud::run::Limits;
-use shef_console::output::Spinner;
-use shef_console::{CliError, Exit, Output};
+use shef_console::output::{COLUMNS, Spinner, joined, warn, wrapped};
+use shef_console::{CliError, Exit, Output, interrupt};
 
-/// Width of a line.
-const WIDTH: usize = 80;
 /// Width of the first column of results.
 pub const COLUMN: usize = 14;
 
@@ -36,23 +34,6 @@ pub fn region(given: Option<&str>) -> Option<String> {
     let variables = ["AWS_REGION", "AWS_DEFAULT_REGION"].into_iter();
     let mut set = variables.filter_map(|name| std::env::var(name).ok());
     given.map(str::to_owned).or_else(|| set.find(|value| !value.is_empty()))
-}
-
-/// Units in lines, none longer than `width` unless a unit is; all but the last line end with `end`.
-fn wrapped(units: impl Iterator<Item = String>, width: usize, end: &str) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for unit in units {
-        match lines.last_mut() {
-            Some(line) if line.len() + 1 + unit.len() + end.len() <= width => {
-                line.push(' ');
-                line.push_str(&unit);
-            }
-            _ => lines.push(unit),
-        }
-    }
-    let last = lines.len().saturating_sub(1);
-    lines[..last].iter_mut().for_each(|line| line.push_str(end));
-    lines
 }
 
 /// The words of a command line, an option with its value: a line breaks between these.
@@ -87,7 +68,7 @@ pub fn beside(
 ) -> Result<(), CliError> {
     let fill = column.saturating_sub(name.chars().count()).max(1);
     let mut begin = format!("{styled}{:fill$}", "");
-    for line in wrapped(text.split(' ').map(str::to_owned), WIDTH - column, "") {
+    for line in wrapped(text, COLUMNS - column) {
         output.line(format_args!("{begin}{line}"))?;
         begin = " ".repeat(column);
     }
@@ -115,18 +96,32 @@ struct Plan<'a> {
 pub fn plan(output: &Output, steps: &[Step]) -> Result<Exit, CliError> {
     output.line(output.heading("nothing was done; the command would"))?;
     for step in steps {
+        let command = |text: &str| joined(units(text).into_iter(), COLUMNS - 6, " \\");
         let (lines, more) = match step {
-            Step::Run(command) => (wrapped(units(command).into_iter(), WIDTH - 6, " \\"), "      "),
-            Step::Change(text) => {
-                (wrapped(text.split(' ').map(str::to_owned), WIDTH - 4, ""), "    ")
+            Step::Run(text) => (command(text), "      "),
+            Step::If { case, run } => {
+                output.line(format_args!("  if {case}:"))?;
+                (command(run), "      ")
             }
+            Step::Change(text) => (wrapped(text, COLUMNS - 4), "    "),
         };
         for (number, line) in lines.iter().enumerate() {
-            output.line(format_args!("{}{line}", if number == 0 { "  " } else { more }))?;
+            let begin = match (number, step) {
+                (0, Step::If { .. }) => "    ",
+                (0, _) => "  ",
+                _ => more,
+            };
+            output.line(format_args!("{begin}{line}"))?;
         }
     }
     output.document(&Plan { dry_run: true, steps })?;
     Ok(Exit::Done)
+}
+
+/// While the returned value exists, an interrupt says what the command leaves, and the way on.
+#[must_use]
+pub fn leaves(text: impl FnOnce() -> String + Send + 'static) -> interrupt::Hook {
+    interrupt::first(move || warn(format_args!("interrupted: {}", text())))
 }
 
 /// Shows the current step on a terminal, and each step with `-v`.
@@ -156,9 +151,7 @@ mod tests {
     fn lines_break_between_options_and_not_in_quotes() {
         let command = "aws ec2 do --name 'a b' --flag --out x";
         assert_eq!(units(command), ["aws", "ec2", "do", "--name 'a b'", "--flag", "--out x"]);
-        let lines = wrapped(units(command).into_iter(), 14, " \\");
+        let lines = joined(units(command).into_iter(), 14, " \\");
         assert_eq!(lines, ["aws ec2 do \\", "--name 'a b' \\", "--flag \\", "--out x"]);
-        let words = ["a-word-that-is-long", "b"].map(str::to_owned);
-        assert_eq!(wrapped(words.clone().into_iter(), 5, ""), words);
     }
 }

@@ -178,7 +178,7 @@ pub fn run(output: &Output, args: &RunArgs) -> Result<Exit, CliError> {
         check(&work, &design)?;
         let mut steps = Vec::new();
         if given.is_none() {
-            steps = slot::plan(args.slot.slot, &lock.agfi)?.split_off(3);
+            steps.push(slot::describe_plan(args.slot.slot, true)?);
             steps.push(Step::Change(format!(
                 "open the card, reset it, write {} words to the boot medium, and start the kernel",
                 medium.as_ref().map_or(0, |(_, words)| *words)

@@ -7,7 +7,7 @@ use serde::Serialize;
 use shef_cloud::lock::Lock;
 use shef_cloud::metrics::Metrics;
 use shef_cloud::slot::{self, Pace, Slot};
-use shef_cloud::{CloudError, Step, bind, tools};
+use shef_cloud::{CloudError, Step, bind};
 use shef_console::{CliError, Exit, Output, interrupt};
 use shef_device::Iommu;
 use shef_device::pci::Function as _;
@@ -93,6 +93,15 @@ fn show(output: &Output, found: &Slot) -> Result<(), CliError> {
     Ok(())
 }
 
+/// What an interrupt leaves of a slot.
+fn leaves(slot: u32) -> interrupt::Hook {
+    print::leaves(move || {
+        format!(
+            "slot {slot} ends its last command by itself; the same command again begins with a look"
+        )
+    })
+}
+
 /// Runs `shef cloud load`.
 ///
 /// # Errors
@@ -102,12 +111,13 @@ pub fn load(output: &Output, args: &LoadArgs) -> Result<Exit, CliError> {
     let lock = Lock::read(&args.lock)?;
     let number = args.slot.slot;
     if args.slot.programs.dry_run {
-        return print::plan(output, &slot::plan(number, &lock.agfi)?);
+        return print::plan(output, &slot::load_plan(number, &lock.agfi, args.replace)?);
     }
+    let interrupted = leaves(number);
     let watching = Watching::new(output, "looking at the slot");
     let mut step = |text: &str| watching.step(text);
     let found = slot::load(number, &lock.agfi, args.replace, args.slot.pace(), &mut step)?;
-    drop(watching);
+    drop((watching, interrupted));
     show(output, &found)?;
     let next = "shef cloud bind; evidence decides what runs, not the slot's report";
     print::pair(output, "next", next)?;
@@ -122,14 +132,12 @@ pub fn load(output: &Output, args: &LoadArgs) -> Result<Exit, CliError> {
 pub fn clear(output: &Output, args: &ClearArgs) -> Result<Exit, CliError> {
     interrupt::cleans_up()?;
     if args.slot.programs.dry_run {
-        let number = args.slot.slot.to_string();
-        let used = [&tools::DESCRIBE_SLOT, &tools::CLEAR_SLOT, &tools::RESCAN_SLOT];
-        let lines = used.into_iter().map(|tool| Ok(tool.call(&[("slot", &number)])?.into()));
-        return print::plan(output, &lines.collect::<Result<Vec<_>, CliError>>()?);
+        return print::plan(output, &slot::clear_plan(args.slot.slot)?);
     }
+    let interrupted = leaves(args.slot.slot);
     let watching = Watching::new(output, "looking at the slot");
     let found = slot::clear(args.slot.slot, args.slot.pace(), &mut |text| watching.step(text))?;
-    drop(watching);
+    drop((watching, interrupted));
     show(output, &found)?;
     output.document(&found)?;
     Ok(Exit::Done)
@@ -149,8 +157,7 @@ struct Counted {
 pub fn metrics(output: &Output, args: &MetricsArgs) -> Result<Exit, CliError> {
     let number = args.slot.slot;
     if args.slot.programs.dry_run {
-        let call = tools::SLOT_METRICS.call(&[("slot", &number.to_string())])?;
-        return print::plan(output, &[call.into()]);
+        return print::plan(output, &[slot::counters_plan(number)?]);
     }
     let (found, said) = slot::counters(number, args.slot.pace().limits)?;
     let metrics = shef_cloud::metrics::read(&found, &said.text);
@@ -196,8 +203,7 @@ struct Bound {
 pub fn bind(output: &Output, args: &BindArgs) -> Result<Exit, CliError> {
     let number = args.slot.slot;
     if args.slot.programs.dry_run {
-        let number = number.to_string();
-        let mut steps: Vec<Step> = vec![tools::DESCRIBE_SLOT.call(&[("slot", &number)])?.into()];
+        let mut steps = vec![slot::describe_plan(number, false)?];
         steps.extend(bind::plan("FUNCTION")?);
         let text = "open FUNCTION through VFIO, reset it, and read the adapter's ID";
         steps.push(Step::Change(text.to_owned()));

@@ -20,7 +20,7 @@ use shef_console::file::{self, Outputs};
 use shef_console::{CliError, Exit, Output, interrupt};
 use shef_device::{SimKernel, SimParameters};
 use shef_flags::{TlsArgs, WaveArgs};
-use shef_project::{Design, Jobs};
+use shef_project::{Design, Job, Jobs};
 use shef_verify::bundle::Bundle;
 
 use crate::attest::warn_of_end;
@@ -104,6 +104,15 @@ pub struct Work<'a> {
     pub parties: &'a PartyArgs,
 }
 
+impl Work<'_> {
+    /// The jobs of the project, and the one of the flags.
+    fn job_of(&self, design: &Design) -> Result<(Jobs, Job), CliError> {
+        let jobs = Jobs::read(self.dir, design.config()).map_err(failed)?;
+        let job = self.job.job(&jobs, design.config())?;
+        Ok((jobs, job))
+    }
+}
+
 /// The card of a run.
 pub struct Card<'a> {
     /// Its name.
@@ -162,8 +171,7 @@ pub fn run(output: &Output, args: &RunArgs) -> Result<Exit, CliError> {
 /// # Errors
 /// Those of the project, of the job and of its files.
 pub fn check(work: &Work<'_>, design: &Design) -> Result<(), CliError> {
-    let jobs = Jobs::read(work.dir, design.config()).map_err(failed)?;
-    let job = work.job.job(&jobs, design.config())?;
+    let (_, job) = work.job_of(design)?;
     let inputs = data::read(&job, design.config(), work.seed)?;
     Plan::new(&job, design.config(), &inputs).map(|_| ())
 }
@@ -181,8 +189,7 @@ pub fn perform(
     interrupt::cleans_up()?;
     let Card { uri, target, trust } = card;
     let design = Design::project(work.dir).map_err(failed)?;
-    let jobs = Jobs::read(work.dir, design.config()).map_err(failed)?;
-    let job = work.job.job(&jobs, design.config())?;
+    let (jobs, job) = work.job_of(&design)?;
     let files = job.outputs.iter().map(|output| output.file.as_path()).chain(uri.wave());
     design.kept(&jobs, files).for_each(file::is_input);
     same_design(&uri, work.dir, &design)?;

@@ -95,14 +95,15 @@ impl Bench {
             symlink(format!("../../../../../common/shell_stable/build/scripts/{name}"), link)
                 .unwrap();
         }
-        // Whatever the umask is.
-        let scripts = bench.at("hdk").join(SCRIPTS);
-        fs::set_permissions(&scripts, fs::Permissions::from_mode(0o755)).unwrap();
-        for script in fs::read_dir(&scripts).unwrap() {
-            let mode = fs::Permissions::from_mode(0o644);
-            fs::set_permissions(script.unwrap().path(), mode).unwrap();
-        }
         bench.write("proc/meminfo", "MemTotal: 65000000 kB\n");
+        for below in [
+            ".Xilinx/Vivado/Vivado_init.tcl",
+            ".Xilinx/Vivado/2025.1/Vivado_init.tcl",
+            ".Xilinx/Xilinx.lic",
+            ".local/lib/python3.13/site-packages/usercustomize.py",
+        ] {
+            bench.write(&format!("home/{below}"), "# of the user\n");
+        }
         bench
     }
 
@@ -113,9 +114,21 @@ impl Bench {
 
     /// Writes a file.
     pub fn write(&self, path: &str, text: &str) {
+        // Whatever the umask is.
+        let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
+        let mut folder = self.dir.path().to_owned();
+        for name in Path::new(path).parent().unwrap() {
+            folder.push(name);
+            if fs::create_dir(&folder).is_ok() {
+                set(&folder, 0o755).unwrap();
+            }
+        }
         let path = self.at(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+        let is_new = !path.exists();
+        fs::write(&path, text).unwrap();
+        if is_new {
+            set(&path, 0o644).unwrap();
+        }
     }
 
     /// Sets the faults.
@@ -163,7 +176,11 @@ impl Bench {
                 command.env(name, value);
             }
         }
+        for name in ["XILINX_PATH", "MYVIVADO", "XILINX_TCLAPP_REPO", "TCLLIBPATH", "PYTHONPATH"] {
+            command.env(name, self.at("home"));
+        }
         command
+            .env("HOME", self.at("home"))
             .env("VIVADO_TOOL_VERSION", "2025.1")
             .env("PATH", self.at("bin"))
             .env("SHEF_YOSYS", self.at("bin/yosys"))

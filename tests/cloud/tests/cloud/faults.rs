@@ -7,13 +7,14 @@ use crate::bench::{Bench, HBM, words};
 
 /// How far a machine is.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
-enum Stage {
+pub enum Stage {
     New,
     Built,
     Afi,
 }
 
-fn machine(stage: Stage) -> Bench {
+/// A machine that is so far.
+pub fn machine(stage: Stage) -> Bench {
     let bench = Bench::new();
     let image = bench.new_image();
     bench.reference_values(image["design"].as_str().unwrap());
@@ -42,7 +43,8 @@ fn cases(bench: &Bench, command: &[String], cases: &[Case]) {
     assert!(!bench.calls().iter().any(|call| call.starts_with("REFUSED")), "{:?}", bench.calls());
 }
 
-fn with(command: &[String], more: &[&str]) -> Vec<String> {
+/// More words for a command.
+pub fn with(command: &[String], more: &[&str]) -> Vec<String> {
     command.iter().cloned().chain(more.iter().map(|word| (*word).to_owned())).collect()
 }
 
@@ -190,10 +192,172 @@ fn the_scripts_of_a_build_are_those_of_its_start_and_others_cannot_change_them()
         let bench = machine(Stage::New);
         // The first call is that of the version.
         bench.faults(&format!("#{} swap", flow + 1));
-        bench.fails(&words(&bench.build()), "SHEF-CLD-018", "build_all.tcl was changed");
+        bench.fails(&words(&bench.build()), "SHEF-CLD-058", "build_all.tcl was SHA-256");
         let calls = bench.calls().iter().filter(|call| call.starts_with("build:")).count();
         assert_eq!(calls, flow, "nothing goes on");
+        // Neither in a second call, until the record of the first one is gone.
+        bench.faults("");
+        bench.fails(&words(&bench.build()), "SHEF-CLD-058", "build_all.tcl was SHA-256");
+        assert_eq!(bench.fails(&words(&bench.build()), "SHEF-CLD-058", "and is SHA-256"), 5);
+        fs::remove_file(bench.at("image/build.json")).unwrap();
+        bench.ok(&words(&bench.build()));
     }
+}
+
+#[test]
+fn a_build_goes_on_with_the_programs_that_it_began_with() {
+    let bench = machine(Stage::New);
+    let build = bench.build();
+    let scripts = "hdk/hdk/common/shell_stable/build/scripts";
+    bench.write(&format!("{scripts}/synth_cl_header.tcl"), "# of the HDK\n");
+    bench.faults("pr-verify silent");
+    bench.fails(&words(&build), "SHEF-CLD-023", "are compatible");
+    bench.faults("vivado-version version:v2024.1");
+    bench.fails(&words(&build), "SHEF-CLD-058", "Vivado was v2025.1 when the build began");
+    bench.faults("");
+    // A script that those of the links read.
+    bench.write(&format!("{scripts}/synth_cl_header.tcl"), "# another one\n");
+    bench.fails(&words(&build), "SHEF-CLD-058", "synth_cl_header.tcl was SHA-256");
+    bench.write(&format!("{scripts}/more.tcl"), "");
+    bench.write(&format!("{scripts}/synth_cl_header.tcl"), "# of the HDK\n");
+    bench.fails(&words(&build), "SHEF-CLD-058", "more.tcl was missing when the build began");
+    fs::remove_file(bench.at(scripts).join("more.tcl")).unwrap();
+    let before = bench.calls().len();
+    bench.ok(&words(&build));
+    assert!(!bench.calls()[before..].iter().any(|call| call.starts_with("build:")), "it goes on");
+}
+
+/// What the helps of these codes tell to do gets the user on.
+#[test]
+fn a_tarball_that_is_gone_or_damaged_and_a_build_that_is_done_have_a_way_on() {
+    let bench = machine(Stage::New);
+    let (build, afi) = (bench.build(), bench.afi());
+    assert_eq!(bench.fails(&words(&afi), "SHEF-CLD-056", "no build has begun"), 5);
+    // The tarball is packed, and the build does not end.
+    bench.faults("build leak-log");
+    bench.fails(&words(&build), "SHEF-CLD-024", "in hexadecimal");
+    bench.fails(&words(&afi), "SHEF-CLD-056", "a build that did not end");
+    let tarball = |bench: &Bench| {
+        let all = fs::read_dir(bench.at("image/out")).unwrap().flatten().map(|it| it.path());
+        let mut all = all.filter(|it| it.extension().is_some_and(|it| it == "tar"));
+        (all.next().unwrap(), all.next())
+    };
+    // Before its end, a build makes it again.
+    let (first, _) = tarball(&bench);
+    fs::write(&first, "cut").unwrap();
+    bench.faults("");
+    for log in fs::read_dir(bench.at("image/cl_shef/build/scripts")).unwrap().flatten() {
+        if log.path().to_string_lossy().ends_with(".vivado.log") {
+            fs::remove_file(log.path()).unwrap();
+        }
+    }
+    // Other choices: another tarball, with the time of its begin, and the first one is gone at the end.
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    bench.ok(&words(&with(&build, &["--place", "Explore"])));
+    let (second, none) = tarball(&bench);
+    assert!(second != first && none.is_none(), "{first:?} {second:?} {none:?}");
+    for words_of in [&build, &with(&build, &["--dry-run"])] {
+        let says = "with --place Explore --route AggressiveExplore, and this call has --place SSI_";
+        assert_eq!(bench.fails(&words(words_of), "SHEF-CLD-060", says), 5);
+    }
+    let build = with(&build, &["--place", "Explore"]);
+    let whole = fs::read(&second).unwrap();
+    fs::write(&second, &whole[..whole.len() / 2]).unwrap();
+    for words_of in [&build, &afi] {
+        bench.fails(&words(words_of), "SHEF-CLD-026", "expected a tarball with");
+    }
+    fs::remove_file(&second).unwrap();
+    for words_of in [&build, &afi] {
+        bench.fails(&words(words_of), "SHEF-CLD-026", "No such file");
+    }
+    fs::write(&second, whole).unwrap();
+    bench.ok(&words(&afi));
+    // Without a copy: another folder.
+    fs::rename(bench.at("image"), bench.at("old")).unwrap();
+    let image = bench.new_image();
+    fs::remove_file(bench.at("digits.shef")).unwrap();
+    bench.reference_values(image["design"].as_str().unwrap());
+    bench.ok(&words(&bench.build()));
+    bench.ok(&words(&afi));
+}
+
+#[test]
+fn an_image_begins_only_with_names_and_a_record_that_can_be_right() {
+    let bench = machine(Stage::Built);
+    let afi = bench.afi();
+    let other = |from: &str, to: &str| -> Vec<String> {
+        afi.iter().map(|word| if word == from { to.to_owned() } else { word.clone() }).collect()
+    };
+    for (words_of, says) in [
+        (other("vendor-bucket", "Vendor_Bucket"), "--bucket is \"Vendor_Bucket\""),
+        (other("us-east-1", "us east"), "--region"),
+        (with(&afi, &["--prefix", "a//b"]), "--prefix"),
+    ] {
+        assert_eq!(bench.fails(&words(&words_of), "SHEF-CLD-054", says), 5);
+    }
+    bench.fails(&words(&other("digits.lock", "nowhere/digits.lock")), "SHEF-CLI-015", "nowhere");
+    let calls = || bench.calls().iter().filter(|call| call.contains(": aws ")).count();
+    assert_eq!(calls(), 0, "before any request");
+    bench.faults("create-afi denied");
+    bench.fails(&words(&afi), "SHEF-CLD-014", "ec2:CreateFpgaImage");
+    bench.faults("");
+    let all = fs::read_dir(bench.at("image/out")).unwrap().flatten().map(|it| it.path());
+    let record = all.into_iter().find(|it| it.to_string_lossy().ends_with("afi.json")).unwrap();
+    let whole = fs::read_to_string(&record).unwrap();
+    let other = format!("\"tarball\": \"{}\"", "00".repeat(32));
+    let tarball = whole.lines().find(|line| line.contains("\"tarball\"")).unwrap();
+    for text in [
+        whole[..whole.len() / 2].to_owned(),
+        whole.replace("\"uploaded\"", "\"up\""),
+        whole.replace(tarball.trim().trim_end_matches(','), &other),
+        whole.replace("\"afi\": null", "\"afi\": \"afi-0123456789abcdef0\""),
+    ] {
+        assert_ne!(text, whole);
+        fs::write(&record, text).unwrap();
+        let before = calls();
+        for words_of in [&afi, &with(&afi, &["--dry-run"])] {
+            assert_eq!(bench.fails(&words(words_of), "SHEF-CLD-057", "afi.json: "), 5);
+        }
+        assert_eq!(calls(), before, "the object that it names is still there");
+    }
+    fs::write(&record, whole).unwrap();
+    bench.ok(&words(&afi));
+    assert!(bench.world().objects.is_empty());
+}
+
+#[test]
+fn an_interrupt_says_what_is_at_aws_and_how_it_goes_on() {
+    use rustix::process::{Pid, Signal, kill_process};
+    for (fault, says) in [
+        ("upload hang", &["s3://vendor-bucket/shef/", " may be in S3, with the secret"][..]),
+        ("describe-afi hang", &["afi-", " in us-east-1 is requested; s3://", " is in S3, with"]),
+    ] {
+        let bench = machine(Stage::Built);
+        bench.faults(fault);
+        let mut shef = bench.shef(&words(&bench.afi()));
+        let shef = shef.stderr(std::process::Stdio::piped()).spawn().unwrap();
+        let begun = std::time::Instant::now();
+        let form = fault.split(' ').next().unwrap();
+        while !bench.calls().iter().any(|call| call.starts_with(form)) {
+            assert!(begun.elapsed() < std::time::Duration::from_secs(60), "no {form}");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        kill_process(Pid::from_child(&shef), Signal::INT).unwrap();
+        let said = String::from_utf8(shef.wait_with_output().unwrap().stderr).unwrap();
+        for text in
+            says.iter().chain(&["warning: interrupted: ", "same command again", "aws s3 rm"])
+        {
+            assert!(said.contains(text), "{fault}: {text}: {said}");
+        }
+        bench.faults("");
+        bench.ok(&words(&bench.afi()));
+        assert!(bench.world().objects.is_empty(), "{fault}");
+    }
+    // So does an error.
+    let bench = machine(Stage::Built);
+    bench.faults("describe-afi lost");
+    let said = bench.run(&words(&bench.afi())).stderr;
+    assert!(String::from_utf8_lossy(&said).contains(" is in S3, with the secret"));
 }
 
 #[test]
@@ -417,6 +581,8 @@ fn every_code_of_an_image_that_failed_is_mapped_and_the_object_goes() {
     for (name, code) in shef_cloud_codes() {
         bench.faults(&format!("describe-afi failed:{name}"));
         assert_eq!(bench.fails(&words(&bench.afi()), &code, name), 1);
+        // The logs are named, and where they are.
+        bench.fails(&words(&bench.afi()), &code, "AWS's logs: s3://vendor-bucket/shef/logs");
         let world = bench.world();
         assert!(world.objects.is_empty(), "{name}: the object holds the secret");
         assert!(!bench.at("digits.lock").exists(), "{name}");
@@ -426,7 +592,9 @@ fn every_code_of_an_image_that_failed_is_mapped_and_the_object_goes() {
     bench.faults("describe-afi failed:SOMETHING_NEW");
     bench.fails(&words(&bench.afi()), "SHEF-CLD-030", "SOMETHING_NEW");
     bench.faults("");
+    // Another image: AWS answers the token of one that failed with it.
     bench.ok(&words(&bench.afi()));
+    assert_eq!(bench.world().afis.len(), 32);
 }
 
 /// The documented codes of AWS, in the order of its page, and ours.
@@ -487,7 +655,7 @@ fn what_is_uploaded_matches_its_manifest_and_the_vendors_values() {
     let bench = machine(Stage::Built);
     fs::remove_file(bench.at("digits.shef")).unwrap();
     bench.reference_values(&"11".repeat(32));
-    assert_eq!(bench.fails(&words(&bench.afi()), "SHEF-CLD-032", "design 1111"), 5);
+    assert_eq!(bench.fails(&words(&bench.afi()), "SHEF-CLD-059", "design 1111"), 5);
     fs::write(bench.at("digits.corim"), "x").unwrap();
     let output = bench.run(&words(&bench.afi()));
     assert!(!output.status.success(), "no CoRIM");
@@ -696,10 +864,8 @@ fn a_dry_run_changes_nothing_and_shows_every_command() {
     // Finished steps are not done again.
     let build = dry(&words(&bench.build()));
     assert!(build.contains("the build is done") && !build.contains("-f "), "{build}");
-    let other = dry(&["cloud", "build", "image", "--place", "Explore"]);
-    assert!(other.contains("-f SynthCL") && other.contains("-f ImplCL"), "{other}");
     let afi = dry(&words(&bench.afi()));
-    assert!(afi.contains("is available") && afi.contains("aws s3api head-object"), "{afi}");
+    assert!(afi.contains("is there again") && afi.contains("aws s3api head-object"), "{afi}");
     assert!(!afi.contains("put-object") && !afi.contains("ec2"), "{afi}");
     let record = fs::read_dir(bench.at("image/out")).unwrap().flatten().map(|entry| entry.path());
     let record = record.into_iter().find(|path| path.to_string_lossy().ends_with("afi.json"));

@@ -3,3 +3,4 @@
 mod bench;
 mod faults;
 mod flow;
+mod plans;
