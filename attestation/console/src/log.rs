@@ -123,11 +123,19 @@ impl Log {
 
     /// Waits until every line so far was written or lost, but not longer than `limit`.
     pub fn flush(&self, limit: Duration) {
-        let (done, wait) = mpsc::channel();
-        self.settled(move |_| {
-            let _ = done.send(());
-        });
-        let _ = wait.recv_timeout(limit);
+        let end = Instant::now() + limit;
+        loop {
+            let (done, wait) = mpsc::channel();
+            self.settled(move |lost| {
+                let _ = done.send(lost);
+            });
+            let left = end.saturating_duration_since(Instant::now());
+            match wait.recv_timeout(left) {
+                // No room to wait in the queue.
+                Ok(u64::MAX) if !left.is_zero() => std::thread::sleep(Duration::from_millis(10)),
+                _ => return,
+            }
+        }
     }
 }
 
