@@ -121,6 +121,11 @@ pub const CODES: &[Code] = &[
         "The service releases no key without a line in its log (audit.required). Its operator must make room for the log, or restart its reader; then send the request again.",
     ),
     Code::new(
+        "SHEF-SVC-033",
+        "the database cannot do what the service needs",
+        "To send the request again does not help. The log has the database's words: restore its tables, rights or a backup; `shef-verifierd check` finds most of it.",
+    ),
+    Code::new(
         "SHEF-SVC-040",
         "session is not valid",
         "The session token was changed, belongs to another tenant, or was made under another KEK. Ask for a new session.",

@@ -90,6 +90,8 @@ kinds! {
     Internal = ("SHEF-SVC-031", 500),
     /// The log cannot be written, and it is required.
     Log = ("SHEF-SVC-032", 503),
+    /// The database is damaged, read-only, or lacks what the service needs.
+    Broken = ("SHEF-SVC-033", 500),
 
     /// Session token not from this service.
     Session = ("SHEF-SVC-040", 400),
@@ -219,8 +221,29 @@ impl From<sqlx::Error> for Problem {
     fn from(error: sqlx::Error) -> Self {
         // The text may hold SQL but no values: parameters are bound.
         tracing::error!(error = %error, "store");
+        let cause = Some(error.to_string());
+        if error.as_database_error().is_some_and(lasts) {
+            let text = "the database is damaged, read-only, or lacks a table or a right";
+            return Self { cause, ..Self::new(Kind::Broken, text) };
+        }
         let problem = Self::new(Kind::Store, "the database refused or is out of reach");
-        Self { cause: Some(error.to_string()), ..problem.retry_after(1) }
+        Self { cause, ..problem.retry_after(1) }
+    }
+}
+
+/// Whether a fault of a database stays until somebody mends it: by SQLSTATE, or by SQLite's code,
+/// whose last byte is the kind.
+fn lasts(error: &dyn sqlx::error::DatabaseError) -> bool {
+    const POSTGRES: [&str; 6] = ["42", "3D", "3F", "25006", "XX001", "XX002"];
+    // Not allowed, read-only, corrupt, no database.
+    const SQLITE: [u32; 4] = [3, 8, 11, 26];
+    let code = error.code().unwrap_or_default();
+    match code.len() {
+        5 => POSTGRES.iter().any(|class| code.starts_with(class)),
+        _ => {
+            error.message().starts_with("no such ")
+                || code.parse::<u32>().is_ok_and(|code| SQLITE.contains(&(code & 0xff)))
+        }
     }
 }
 

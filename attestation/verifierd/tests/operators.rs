@@ -754,6 +754,16 @@ fn check_looks_and_touches_nothing() {
     assert!(!database.exists());
 }
 
+/// A fault that stays until somebody mends the database invites nobody to try again.
+#[test]
+fn a_database_that_lacks_a_table_is_no_passing_fault() {
+    let service = Service::start();
+    sql(&service, &["DROP TABLE revocation"]);
+    let answer = service.operator.get("/v1/revocations");
+    assert!(!answer.headers.contains_key("retry-after"));
+    answer.problem(500, "SHEF-SVC-033");
+}
+
 #[test]
 fn the_signing_key_is_rotated_by_a_command() {
     let service = Service::start();
