@@ -1,8 +1,8 @@
 //! The log of a service: lines on stderr that hold up no request.
 //!
-//! Lines wait in a bounded queue for a thread of their own. A line for which there is no room, or
-//! that cannot be written, is lost and counted: a reader that stops or goes away, or a full disk,
-//! takes nothing from the service. [`Log::settled`] is for callers that need to know.
+//! A separate thread writes the lines, which wait in a bounded queue. A line is lost and counted if
+//! the queue is full or the line cannot be written: a reader that stops or goes away, or a full
+//! disk, takes nothing from the service. [`Log::settled`] is for callers that need to know.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const WAITING: usize = 4 << 20;
 /// What a call of [`Log::settled`] counts for in the queue.
 const MARK: usize = 256;
-/// A log with waiting lines that writes nothing for so long is stuck.
+/// A log is stuck if lines wait and none is written within this time.
 const STUCK: Duration = Duration::from_secs(2);
 
 static INSTALLED: OnceLock<Log> = OnceLock::new();

@@ -11,11 +11,19 @@ use shef_rtl::progress::Progress;
 use shef_rtl::{Library, Traced};
 
 use crate::CardError;
-use crate::f2::Change;
 use crate::host_port::HostPort;
 
 /// Receives the progress of an accelerator that is stuck.
 pub(crate) type StuckHook = Box<dyn FnMut(&Progress) + Send>;
+
+/// What a command of the host does to the core.
+pub(crate) enum Change {
+    None,
+    /// It starts, with this boot medium.
+    Started(Vec<u8>),
+    /// It is wiped, and held in reset.
+    Stopped,
+}
 
 /// A Shield with an accelerator and its memory.
 ///

@@ -23,8 +23,8 @@ use shef_rtl::progress::Progress;
 use shef_rtl::{Library, Traced};
 use zeroize::Zeroizing;
 
-use crate::backend::{Backend, MemoryTap};
-use crate::f2::{Behind, CONTROL, Change};
+use crate::backend::{Backend, Change, MemoryTap};
+use crate::f2::{Behind, CONTROL};
 use crate::host_port::HostPort;
 use crate::kernel::{BootFault, Firmware, KernelView, Mailbox, Native, Power, boot_files};
 use crate::model::ModelBackend;

@@ -22,11 +22,11 @@ use shef_rtl::measure::Measured;
 use shef_rtl::{Agent, AxiMemoryConfig, CoreSide, HostBus, HostFault, Library, Port, Sim};
 
 use crate::CardError;
+use crate::backend::Change;
 use crate::config_space::{MAX_PAYLOAD, MAX_READ_REQUEST};
 use crate::host_port::HostPort;
 use crate::kernel::Mailbox;
 use crate::platform::{Fuses, SharedBackend};
-use crate::rtl::RtlOptions;
 
 /// Cycles of the core's clock, more than a read of a register takes.
 const LAST_READS: u64 = 512;
@@ -36,15 +36,6 @@ const ACCELERATOR_LINE: u8 = 15;
 const COMMAND_CYCLES: u64 = 64;
 /// CONTROL of the adapter page, in BAR0.
 pub(crate) const CONTROL: u32 = f2::BASE + f2::CONTROL;
-
-/// What a command of the host does to the core.
-pub(crate) enum Change {
-    None,
-    /// It starts, with this boot medium.
-    Started(Vec<u8>),
-    /// It is wiped, and held in reset.
-    Stopped,
-}
 
 /// Host memory, once a link is connected.
 #[derive(Default)]
@@ -133,9 +124,10 @@ impl F2Card {
     pub(crate) fn new(
         library: &Library,
         memory: AxiMemoryConfig,
-        options: &RtlOptions,
+        stalls: Option<u64>,
+        contents: Option<u64>,
+        host_boots: bool,
     ) -> Result<Self, CardError> {
-        let RtlOptions { stalls, contents, host_boots, .. } = *options;
         let mut config = F2Config {
             core: CoreClock { seed: stalls.unwrap_or(1), ..CoreClock::khz(CORE_KHZ) },
             stalls,

@@ -18,8 +18,8 @@ use shef_rtl::{
     Unshielded, build_with, kernel_spec,
 };
 
-use crate::backend::{Backend, SharedTap, StuckHook};
-use crate::f2::{Change, F2Card};
+use crate::backend::{Backend, Change, SharedTap, StuckHook};
+use crate::f2::F2Card;
 use crate::host_port::{HostPort, Interrupts};
 use crate::{CardError, Design};
 
@@ -196,7 +196,9 @@ impl Shelled {
         let library = library(options.top(), options, design, progress)?;
         Ok(match options.shell {
             SimShell::AwsF2 => {
-                Self::AwsF2(Box::new(F2Card::new(&library, options.memory(), options)?))
+                let RtlOptions { stalls, contents, host_boots, .. } = *options;
+                let card = F2Card::new(&library, options.memory(), stalls, contents, host_boots)?;
+                Self::AwsF2(Box::new(card))
             }
             SimShell::Plain => {
                 Self::Plain(Box::new(start(options.top(), design, options, progress)?))

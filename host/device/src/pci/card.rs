@@ -6,7 +6,10 @@ use std::time::{Duration, Instant};
 use shef_regs::ctl;
 
 use super::bulk::{self, Bulk};
-use super::{BAR_CTL, BAR_MEM, Function, REGISTERS, RING_FROM, VECTOR_ACCELERATOR, f2};
+use super::{
+    BAR_CTL, BAR_MEM, COMMAND_MASTER, COMMAND_MEMORY, Function, REGISTERS, RING_FROM,
+    VECTOR_ACCELERATOR, command, f2,
+};
 use crate::dma_slots::{DmaSlot, DmaSlots, SLOT_BYTES};
 use crate::progress::Progress;
 use crate::{CTL_BYTES, Device, DeviceError, DeviceInfo, OutOfRange, mailbox};
@@ -27,25 +30,6 @@ fn allowed(offset: u32) -> bool {
 
 /// Offset of class and revision in configuration space.
 const CLASS_REVISION: u16 = 8;
-/// Offset of the command register in configuration space.
-const COMMAND: u16 = 4;
-/// Command: the function responds to memory accesses.
-pub(super) const COMMAND_MEMORY: u16 = 2;
-/// Command: the function may master the bus.
-const COMMAND_MASTER: u16 = 4;
-
-/// Sets and clears bits of the command register.
-pub(super) fn command<F: Function>(
-    function: &mut F,
-    set: u16,
-    clear: u16,
-) -> Result<(), DeviceError> {
-    let mut command = [0; 2];
-    function.config_read(COMMAND, &mut command)?;
-    let command = u16::from_le_bytes(command) & !clear | set;
-    function.config_write(COMMAND, &command.to_le_bytes())
-}
-
 /// A card behind a PCI function. Its users, this program or an owner behind an agent, can access
 /// the [`REGISTERS`] of the control window only.
 ///

@@ -57,6 +57,21 @@ pub const REGISTERS: [Range<u32>; 4] = [
 // No range includes the DMA engine's registers.
 const _: () = assert!(ring::reg::END <= mailbox::REQUEST);
 
+/// Offset of the command register in configuration space.
+const COMMAND: u16 = 4;
+/// Command: the function responds to memory accesses.
+const COMMAND_MEMORY: u16 = 2;
+/// Command: the function may master the bus.
+const COMMAND_MASTER: u16 = 4;
+
+/// Sets and clears bits of the command register.
+fn command<F: Function>(function: &mut F, set: u16, clear: u16) -> Result<(), DeviceError> {
+    let mut command = [0; 2];
+    function.config_read(COMMAND, &mut command)?;
+    let command = u16::from_le_bytes(command) & !clear | set;
+    function.config_write(COMMAND, &command.to_le_bytes())
+}
+
 /// A PCI function that a program controls: through the kernel's VFIO, vfio-user, or another
 /// transport.
 pub trait Function {

@@ -8,8 +8,7 @@ pub mod adapter;
 
 use std::time::Duration;
 
-use super::card::{COMMAND_MEMORY, command};
-use super::{BAR_CTL, BAR_MSIX, Function, VECTOR_ACCELERATOR};
+use super::{BAR_CTL, BAR_MSIX, COMMAND_MEMORY, Function, VECTOR_ACCELERATOR, command};
 use crate::DeviceError;
 use crate::progress::Progress;
 use adapter::Window;
