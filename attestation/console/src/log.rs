@@ -4,18 +4,18 @@
 //! the queue is full or the line cannot be written: a reader that stops or goes away, or a full
 //! disk, takes nothing from the service. [`Log::settled`] is for callers that need to know.
 
+use std::collections::VecDeque;
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
-/// Maximum bytes of lines that wait.
+/// Maximum bytes of lines that wait, of each kind.
 const WAITING: usize = 4 << 20;
 /// What a call of [`Log::settled`] counts for in the queue.
 const MARK: usize = 256;
-/// A log is stuck if lines wait and none is written within this time.
-const STUCK: Duration = Duration::from_secs(2);
+/// A log is late if a line waits, or has just waited, longer than this.
+const LATE: Duration = Duration::from_secs(2);
 
 static INSTALLED: OnceLock<Log> = OnceLock::new();
 
@@ -26,25 +26,52 @@ enum Entry {
     Mark(Settled),
 }
 
+impl Entry {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Line(line) => line.len(),
+            Self::Mark(_) => MARK,
+        }
+    }
+}
+
 /// The log of this process. Each write is one line.
 #[derive(Clone)]
-pub struct Log(Arc<Shared>);
+pub struct Log {
+    shared: Arc<Shared>,
+    /// Whether lines of this value go first.
+    first: bool,
+}
+
+/// Lines of one kind, each with the time at which it came.
+#[derive(Default)]
+struct Queue {
+    entries: VecDeque<(Instant, Entry)>,
+    bytes: usize,
+}
 
 struct Shared {
-    queue: Sender<Entry>,
-    /// Bytes in the queue.
-    waiting: AtomicUsize,
+    /// Lines that go first, and all others.
+    queues: Mutex<[Queue; 2]>,
+    came: Condvar,
     lost: AtomicU64,
     failing: AtomicBool,
-    start: Instant,
-    /// Milliseconds from `start` to the last end of a write.
-    written: AtomicU64,
+    /// When the entry came that is being written.
+    writing: Mutex<Option<Instant>>,
+    /// How long the last line waited, in milliseconds.
+    waited: AtomicU64,
+}
+
+/// The value, also if a thread panicked under the lock: every change is whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Log {
-    /// The log on stderr; the first call starts its thread.
+    /// The log on stderr; the first call starts its thread. Where stderr leads nowhere, every line
+    /// is lost.
     pub fn install() -> Self {
-        INSTALLED.get_or_init(|| Self::to(io::stderr())).clone()
+        INSTALLED.get_or_init(|| Self::to(io::stderr(), leads_nowhere())).clone()
     }
 
     /// The log of this process, if it has one.
@@ -52,73 +79,63 @@ impl Log {
         INSTALLED.get().cloned()
     }
 
-    fn to(out: impl Write + Send + 'static) -> Self {
-        let (queue, entries) = mpsc::channel();
-        let log = Self(Arc::new(Shared {
-            queue,
-            waiting: AtomicUsize::new(0),
+    /// The same log, whose lines go before those that wait.
+    #[must_use]
+    pub fn first(&self) -> Self {
+        Self { first: true, ..self.clone() }
+    }
+
+    fn to(out: impl Write + Send + 'static, nowhere: bool) -> Self {
+        let shared = Arc::new(Shared {
+            queues: Mutex::default(),
+            came: Condvar::new(),
             lost: AtomicU64::new(0),
-            failing: AtomicBool::new(false),
-            start: Instant::now(),
-            written: AtomicU64::new(0),
-        }));
-        let writer = log.clone();
-        std::thread::spawn(move || writer.run(&entries, out));
+            failing: AtomicBool::new(nowhere),
+            writing: Mutex::new(None),
+            waited: AtomicU64::new(0),
+        });
+        let log = Self { shared: Arc::clone(&shared), first: false };
+        std::thread::spawn(move || shared.run(out, nowhere));
         log
     }
 
-    fn run(&self, entries: &Receiver<Entry>, mut out: impl Write) {
-        let shared = &self.0;
-        for entry in entries {
-            let bytes = match entry {
-                Entry::Line(line) => {
-                    let failed = out.write_all(&line).and_then(|()| out.flush()).is_err();
-                    shared.failing.store(failed, Ordering::Release);
-                    shared.lost.fetch_add(failed.into(), Ordering::AcqRel);
-                    line.len()
-                }
-                Entry::Mark(settled) => {
-                    settled(shared.lost.load(Ordering::Acquire));
-                    MARK
-                }
-            };
-            shared.written.store(shared.elapsed(), Ordering::Release);
-            shared.waiting.fetch_sub(bytes, Ordering::AcqRel);
+    /// Adds an entry if there is room.
+    fn put(&self, entry: Entry) -> Result<(), Entry> {
+        let mut queues = lock(&self.shared.queues);
+        let queue = &mut queues[usize::from(!self.first)];
+        if queue.bytes + entry.bytes() > WAITING {
+            return Err(entry);
         }
-    }
-
-    /// Whether there is room for this many bytes; takes it.
-    fn takes(&self, bytes: usize) -> bool {
-        let room = |waiting: usize| Some(waiting + bytes).filter(|all| *all <= WAITING);
-        let taken = self.0.waiting.fetch_update(Ordering::AcqRel, Ordering::Acquire, room);
-        // A queue that was empty is not stuck.
-        if taken == Ok(0) {
-            self.0.written.store(self.0.elapsed(), Ordering::Release);
-        }
-        taken.is_ok()
+        queue.bytes += entry.bytes();
+        queue.entries.push_back((Instant::now(), entry));
+        self.shared.came.notify_one();
+        Ok(())
     }
 
     /// Lines that were lost.
     pub fn lost(&self) -> u64 {
-        self.0.lost.load(Ordering::Acquire)
+        self.shared.lost.load(Ordering::Acquire)
     }
 
-    /// Whether the last line was written, and none waits for long.
+    /// Whether the last line was written, and in time.
     pub fn works(&self) -> bool {
-        let shared = &self.0;
-        let quiet = shared.elapsed().saturating_sub(shared.written.load(Ordering::Acquire));
-        let stuck = shared.waiting.load(Ordering::Acquire) > 0 && quiet > STUCK.as_millis() as u64;
-        !shared.failing.load(Ordering::Acquire) && !stuck
+        let shared = &self.shared;
+        let late = |since: Option<Instant>| since.is_some_and(|since| since.elapsed() > LATE);
+        let waited = Duration::from_millis(shared.waited.load(Ordering::Acquire)) > LATE;
+        let oldest = lock(&shared.queues).iter().any(|queue| late(queue.oldest()));
+        !shared.failing.load(Ordering::Acquire)
+            && !waited
+            && !oldest
+            && !late(*lock(&shared.writing))
     }
 
-    /// Calls `then` with the number of [`Self::lost`] lines, once every line of before was written
-    /// or lost; with `u64::MAX` if there is no room to wait. While the log is stuck, it does not
-    /// call.
+    /// Calls `then` with the number of [`Self::lost`] lines, once every earlier line of this value's
+    /// kind was written or lost; with `u64::MAX` if there is no room to wait. While the log is
+    /// stuck, it does not call.
     pub fn settled(&self, then: impl FnOnce(u64) + Send + 'static) {
-        if !self.takes(MARK) {
-            return then(u64::MAX);
+        if let Err(Entry::Mark(then)) = self.put(Entry::Mark(Box::new(then))) {
+            then(u64::MAX);
         }
-        let _ = self.0.queue.send(Entry::Mark(Box::new(then)));
     }
 
     /// Waits until every line so far was written or lost, but not longer than `limit`.
@@ -139,19 +156,61 @@ impl Log {
     }
 }
 
+/// Whether stderr is `/dev/null`, as it also is in a process that was started without one.
+fn leads_nowhere() -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let of = |path: &str| std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+    of("/proc/self/fd/2").is_some_and(|err| Some(err) == of("/dev/null"))
+}
+
+impl Queue {
+    fn oldest(&self) -> Option<Instant> {
+        self.entries.front().map(|(came, _)| *came)
+    }
+
+    fn take(&mut self) -> Option<(Instant, Entry)> {
+        let (came, entry) = self.entries.pop_front()?;
+        self.bytes -= entry.bytes();
+        Some((came, entry))
+    }
+}
+
 impl Shared {
-    fn elapsed(&self) -> u64 {
-        self.start.elapsed().as_millis() as u64
+    /// The next entry; waits for it.
+    fn next(&self) -> (Instant, Entry) {
+        let mut queues = lock(&self.queues);
+        loop {
+            if let Some(next) = queues.iter_mut().find_map(Queue::take) {
+                *lock(&self.writing) = Some(next.0);
+                return next;
+            }
+            queues = self.came.wait(queues).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Writes what comes, until the process ends.
+    fn run(&self, mut out: impl Write, nowhere: bool) {
+        loop {
+            let (came, entry) = self.next();
+            match entry {
+                Entry::Line(line) => {
+                    let written = out.write_all(&line).and_then(|()| out.flush());
+                    let failed = nowhere || written.is_err();
+                    self.failing.store(failed, Ordering::Release);
+                    self.lost.fetch_add(failed.into(), Ordering::AcqRel);
+                    self.waited.store(came.elapsed().as_millis() as u64, Ordering::Release);
+                }
+                Entry::Mark(settled) => settled(self.lost.load(Ordering::Acquire)),
+            }
+            *lock(&self.writing) = None;
+        }
     }
 }
 
 impl Write for Log {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        if self.takes(line.len()) {
-            // The thread ends with the process.
-            let _ = self.0.queue.send(Entry::Line(line.to_vec()));
-        } else {
-            self.0.lost.fetch_add(1, Ordering::AcqRel);
+        if self.put(Entry::Line(line.to_vec())).is_err() {
+            self.shared.lost.fetch_add(1, Ordering::AcqRel);
         }
         Ok(line.len())
     }
@@ -164,7 +223,6 @@ impl Write for Log {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Condvar, Mutex};
 
     /// Fails, or waits until it is opened.
     #[derive(Clone, Default)]
@@ -206,7 +264,7 @@ mod tests {
     #[test]
     fn a_stuck_log_loses_lines_and_holds_nobody_up() {
         let out = Out::default();
-        let mut log = Log::to(out.clone());
+        let mut log = Log::to(out.clone(), false);
         let line = [b'x'; 1 << 16];
         for _ in 0..2 * WAITING / line.len() {
             log.write_all(&line).unwrap();
@@ -215,21 +273,36 @@ mod tests {
         let (done, wait) = mpsc::channel();
         log.settled(move |lost| done.send(lost).unwrap());
         assert_eq!(wait.try_recv(), Ok(u64::MAX), "no room");
-        std::thread::sleep(STUCK + Duration::from_millis(100));
+        std::thread::sleep(LATE + Duration::from_millis(100));
         assert!(!log.works());
+        // A line that goes first has room, and is next.
+        log.first().write_all(b"first\n").unwrap();
         out.open();
         log.flush(Duration::from_secs(60));
-        assert!(log.works());
-        assert_eq!(out.written.lock().unwrap().len(), WAITING);
+        let written = out.written.lock().unwrap().clone();
+        assert_eq!(written.len(), WAITING + 6);
+        assert_eq!(written[line.len()..][..6], *b"first\n");
+        // A line that waited for long does not count as written in time; the next one does.
+        assert!(!log.works());
         log.write_all(b"on\n").unwrap();
-        assert_eq!(lost(&log), (WAITING / line.len()) as u64);
+        assert_eq!((lost(&log), log.works()), ((WAITING / line.len()) as u64, true));
+    }
+
+    #[test]
+    fn a_log_that_leads_nowhere_loses_every_line() {
+        let out = Out::default();
+        out.open();
+        let mut log = Log::to(out, true);
+        assert!(!log.works());
+        log.write_all(b"one\n").unwrap();
+        assert_eq!((lost(&log), log.works()), (1, false));
     }
 
     #[test]
     fn a_log_without_a_reader_counts_what_is_lost() {
         let out = Out::default();
         out.open();
-        let mut log = Log::to(out.clone());
+        let mut log = Log::to(out.clone(), false);
         log.write_all(b"one\n").unwrap();
         assert_eq!((lost(&log), log.works()), (0, true));
         out.fails.store(true, Ordering::Release);

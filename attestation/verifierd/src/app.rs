@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use shef_console::Log;
 use shef_files as files;
 use shef_proto::crypto::scrub::{DERIVATION, scrubbed};
 use shef_proto::hpke_suite::PublicKey;
@@ -192,6 +193,10 @@ impl App {
     /// # Errors
     /// It cannot.
     pub async fn probe(&self) -> Result<()> {
+        // A log heals by its next line.
+        if Log::installed().is_some_and(|log| !log.works()) {
+            tracing::error!(target: "audit", action = "log-late", "lines of the log were lost or late");
+        }
         let written = self.store.probe(self.now()).await;
         let why = written.as_ref().err().map(|problem| Arc::new(problem.with_cause()));
         self.unwritable.store(why);

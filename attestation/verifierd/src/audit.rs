@@ -123,6 +123,21 @@ pub fn change(who: &Identity, action: &'static str, what: &str) {
 /// How long a release waits for its line in the log.
 const WRITTEN: Duration = Duration::from_secs(2);
 
+/// The log, if it has the lines that `audit.required` is about.
+///
+/// # Errors
+/// [`Kind::Log`]: there is none, or SHEF_LOG leaves these lines out.
+pub fn required() -> Result<Log> {
+    let text = "SHEF_LOG leaves out the audit lines, which audit.required asks for: add audit=info";
+    match Log::installed() {
+        None => Err(Kind::Log.because("this program has no log")),
+        Some(_) if !tracing::enabled!(target: "audit", tracing::Level::INFO) => {
+            Err(Kind::Log.because(text))
+        }
+        Some(log) => Ok(log),
+    }
+}
+
 /// A release that is about to be committed, in a service that releases nothing without a log:
 /// returns once the line is written.
 ///
@@ -130,7 +145,7 @@ const WRITTEN: Duration = Duration::from_secs(2);
 /// [`Kind::Log`]: the line is lost or waits too long.
 pub async fn announced(who: &Identity, key: &str, version: i64, evidence: &[u8; 32]) -> Result<()> {
     let refused = |why: &str| Err(Kind::Log.because(why.to_owned()).retry_after(5));
-    let Some(log) = Log::installed() else { return refused("this program has no log") };
+    let log = required()?.first();
     let before = log.lost();
     tracing::info!(
         target: "audit", tenant = %who.tenant, who = %who.name, role = who.role.name(), action = "release-begins", key, version,

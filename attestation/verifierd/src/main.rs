@@ -14,10 +14,26 @@ use shef_verifierd::problem::{Kind, Problem, Result};
 use shef_verifierd::role::Role;
 use shef_verifierd::{backup, check, init, rekey, run, secrets, signing, time};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
 
 /// Libraries keep copies of keys in their buffers.
 #[global_allocator]
 static ALLOCATOR: shef_erase::Erasing = shef_erase::Erasing;
+
+/// Writers of the log: audit lines go first.
+struct Lines(Log);
+
+impl<'a> MakeWriter<'a> for Lines {
+    type Writer = Log;
+
+    fn make_writer(&'a self) -> Log {
+        self.0.clone()
+    }
+
+    fn make_writer_for(&'a self, line: &tracing::Metadata<'_>) -> Log {
+        if line.target() == "audit" { self.0.first() } else { self.0.clone() }
+    }
+}
 
 /// How long the end of the program waits for the reader of its log.
 const LOG: Duration = Duration::from_secs(2);
@@ -459,12 +475,11 @@ fn main() -> ExitCode {
             let filter =
                 EnvFilter::try_from_env("SHEF_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
             let log = Log::install();
-            let writer = log.clone();
             tracing_subscriber::fmt()
                 .json()
                 .flatten_event(true)
                 .with_env_filter(filter)
-                .with_writer(move || writer.clone())
+                .with_writer(Lines(log.clone()))
                 .log_internal_errors(false)
                 .init();
             let ended = command(output, args.command);

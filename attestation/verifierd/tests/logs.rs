@@ -33,11 +33,15 @@ impl Logged {
         let ready = line(&mut log, |line| line["message"] == "listening");
         let address = format!("https://{}", ready["address"].as_str().unwrap());
         let client = Client::new(&dir.path, &address, Some("operator"));
-        let device = Device::new(1);
-        furnish(&client, &device);
+        let service = Self { child, log: Some(log), client, device: Device::new(1) };
+        service.furnish();
+        service
+    }
+
+    fn furnish(&self) {
+        furnish(&self.client, &self.device);
         let key = json!({"layer": "shield", "policy": "default", "generate": 32});
-        client.call("PUT", "/v1/keys/data", &key).ok();
-        Self { child, log: Some(log), client, device }
+        self.client.call("PUT", "/v1/keys/data", &key).ok();
     }
 
     fn release(&self) -> HttpResponse {
@@ -132,4 +136,36 @@ fn a_required_log_has_a_line_of_each_release_before_it_is_committed() {
     }
     service.client.get("/readyz").problem(503, "SHEF-SVC-032");
     assert_eq!(service.receipts(), 1);
+}
+
+#[test]
+fn a_required_log_that_leaves_out_audit_lines_or_leads_nowhere_releases_nothing() {
+    for filter in ["error", "off", "info,audit=off", "audit=error"] {
+        let dir = dir();
+        let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        dir.configure(|text| {
+            format!("{text}\n[audit]\nrequired = true\n")
+                .replace("127.0.0.1:0", &address.to_string())
+        });
+        let out = if filter == "off" { Stdio::null() } else { Stdio::piped() };
+        let child = Command::new(env!("CARGO_BIN_EXE_shef-verifierd"))
+            .args(["run", "--config", &dir.config])
+            .env("SHEF_LOG", if filter == "off" { "info" } else { filter })
+            .stdout(Stdio::null())
+            .stderr(out)
+            .spawn()
+            .unwrap();
+        let client = Client::new(&dir.path, &format!("https://{address}"), Some("operator"));
+        let mut service = Logged { child, log: None, client, device: Device::new(1) };
+        let start = std::time::Instant::now();
+        while service.client.try_send("GET", "/healthz", &[], b"").is_err() {
+            assert!(start.elapsed().as_secs() < 60, "{filter}: the service does not start");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        service.furnish();
+        service.release().problem(503, "SHEF-SVC-032");
+        service.client.get("/readyz").problem(503, "SHEF-SVC-032");
+        assert_eq!(service.receipts(), 0, "{filter}");
+        assert_eq!(service.child.try_wait().unwrap(), None);
+    }
 }

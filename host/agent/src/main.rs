@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use serde::Serialize;
@@ -13,6 +14,9 @@ use shef_console::{CliError, Common, Exit, Log, Output, exit, program};
 use shef_device::Uri;
 use shef_remote::{Limits, TlsFiles, list};
 use tokio::signal::unix::SignalKind;
+
+/// How long a notification, or the end of the program, waits for the reader of the log.
+const LOG: Duration = Duration::from_millis(500);
 
 /// Runs next to the card: carries ciphertext between owners and cards.
 #[derive(Parser)]
@@ -101,7 +105,11 @@ fn main() -> std::process::ExitCode {
         Output::new(json, false, 0, Color::Auto)
     };
     let run = |output: &Output, args: Args| run(output, args.command);
-    program::main("shef-agent", shef_agent::codes, output, run).into()
+    let ended = program::main("shef-agent", shef_agent::codes, output, run);
+    if let Some(log) = Log::installed() {
+        log.flush(LOG);
+    }
+    ended.into()
 }
 
 fn run(output: &Output, command: Command) -> Result<Exit, CliError> {
@@ -184,6 +192,10 @@ fn notify(state: &str) {
     use std::os::linux::net::SocketAddrExt;
     use std::os::unix::net::{SocketAddr, UnixDatagram};
     let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    // Who is notified finds the lines of before in the log.
+    if let Some(log) = Log::installed() {
+        log.flush(LOG);
+    }
     let bytes = path.as_encoded_bytes();
     let address = match bytes.strip_prefix(b"@") {
         Some(name) => SocketAddr::from_abstract_name(name),

@@ -13,6 +13,7 @@ use shef_console::Log;
 
 use super::{Shared, openapi};
 use crate::app::App;
+use crate::audit;
 use crate::auth::Identity;
 use crate::metrics::Gauge;
 use crate::problem::{Kind, Problem, Result};
@@ -46,8 +47,10 @@ async fn ready(State(app): Shared) -> Result<Json<Value>> {
         return Err(Problem { cause: Some(String::clone(&why)), ..problem.retry_after(5) });
     }
     let log = Log::installed().map(|log| log.works());
-    if config.audit.required && log != Some(true) {
-        return Err(Kind::Log.because("its reader is gone or stuck, or its disk is full"));
+    if config.audit.required && audit::required().map(|log| log.works())? != true {
+        let text =
+            "lines of the log are lost or late: its reader is gone or slow, or its disk is full";
+        return Err(Kind::Log.because(text).retry_after(5));
     }
     let log = log.map_or("none", |works| if works { "written" } else { "lost" });
     Ok(Json(json!({

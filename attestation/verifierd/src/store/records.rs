@@ -441,16 +441,6 @@ impl Store {
                 .bind(now - 60)
                 .execute(&mut *tx)
                 .await?;
-            sqlx::query("DELETE FROM used WHERE tenant = $1 AND expires < $2")
-                .bind(tenant)
-                .bind(now - 60)
-                .execute(&mut *tx)
-                .await?;
-            sqlx::query("DELETE FROM released WHERE tenant = $1 AND expires < $2")
-                .bind(tenant)
-                .bind(now - 60)
-                .execute(&mut *tx)
-                .await?;
             sqlx::query(TRIM)
                 .bind(tenant)
                 .bind(1i64)
@@ -460,7 +450,29 @@ impl Store {
                 .execute(&mut *tx)
                 .await?;
             tx.commit().await?;
+            // From here on, these sessions count as used without their rows.
+            for delete in [SWEEP_USED, SWEEP_RELEASED] {
+                loop {
+                    let deleted = sqlx::query(delete)
+                        .bind(tenant)
+                        .bind(now - 60)
+                        .bind(PART as i64)
+                        .execute(&pools.quick)
+                        .await?
+                        .rows_affected();
+                    if deleted < PART {
+                        break;
+                    }
+                }
+            }
             Ok(())
         })
     }
 }
+
+/// Rows that are deleted at a time, so that others wait for milliseconds, and a part stays done.
+const PART: u64 = 5000;
+const SWEEP_USED: &str = "DELETE FROM used WHERE tenant = $1 AND nonce IN \
+     (SELECT nonce FROM used WHERE tenant = $1 AND expires < $2 LIMIT $3)";
+const SWEEP_RELEASED: &str = "DELETE FROM released WHERE tenant = $1 AND (name, version, evidence) IN \
+     (SELECT name, version, evidence FROM released WHERE tenant = $1 AND expires < $2 LIMIT $3)";
