@@ -269,7 +269,10 @@ mod tests {
         for _ in 0..2 * WAITING / line.len() {
             log.write_all(&line).unwrap();
         }
-        assert_eq!(log.lost(), (WAITING / line.len()) as u64);
+        // The one that is being written is not in the queue, if the thread took it in time.
+        let gone = log.lost();
+        let all = WAITING / line.len();
+        assert!([all - 1, all].contains(&(gone as usize)), "{gone}");
         let (done, wait) = mpsc::channel();
         log.settled(move |lost| done.send(lost).unwrap());
         assert_eq!(wait.try_recv(), Ok(u64::MAX), "no room");
@@ -280,12 +283,12 @@ mod tests {
         out.open();
         log.flush(Duration::from_secs(60));
         let written = out.written.lock().unwrap().clone();
-        assert_eq!(written.len(), WAITING + 6);
+        assert_eq!(written.len(), (2 * all - gone as usize) * line.len() + 6);
         assert_eq!(written[line.len()..][..6], *b"first\n");
         // A line that waited for long does not count as written in time; the next one does.
         assert!(!log.works());
         log.write_all(b"on\n").unwrap();
-        assert_eq!((lost(&log), log.works()), ((WAITING / line.len()) as u64, true));
+        assert_eq!((lost(&log), log.works()), (gone, true));
     }
 
     #[test]

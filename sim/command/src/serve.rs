@@ -1,6 +1,7 @@
 //! `shef sim serve`: serves a simulated card as a PCI device to other processes, such as `shef` and
 //! QEMU.
 
+use std::fs::{File, TryLockError};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -310,25 +311,56 @@ pub fn run(output: &Output, args: &ServeArgs) -> Result<(), CliError> {
     told
 }
 
+/// File of a folder of boot media that only simulated cards have used. A card holds it while it is
+/// served.
+const SIMULATED: &str = "simulated-card";
+
 /// The folder of the card's boot medium.
 struct Boot {
     folder: PathBuf,
+    /// [`SIMULATED`], locked.
+    held: OnceLock<File>,
     /// Contents of [`Medium::FILES`], once the card has an identity.
     files: OnceLock<[Vec<u8>; 3]>,
 }
 
 impl Boot {
-    /// Checks that the folder is new, empty, or of an earlier card.
+    /// Checks that the folder is new, empty, or of an earlier simulated card: a medium of a real card
+    /// may be the only copy of its certificate.
     fn new(folder: &Path) -> Result<Self, CliError> {
-        folder::is_ours(folder, &[], &Medium::FILES, |name| Medium::FILES.contains(&name))?;
+        let ours = |name: &str| name == SIMULATED || Medium::FILES.contains(&name);
+        folder::is_ours(folder, &[], &[SIMULATED], ours)?;
         let folder = std::path::absolute(folder).map_err(|e| CliError::write_file(folder, &e))?;
-        Ok(Self { folder, files: OnceLock::new() })
+        Ok(Self { folder, held: OnceLock::new(), files: OnceLock::new() })
+    }
+
+    /// Takes the folder: the medium of a card that is served stays as it is.
+    fn hold(&self) -> Result<(), CliError> {
+        if self.held.get().is_some() {
+            return Ok(());
+        }
+        let mark = self.folder.join(SIMULATED);
+        let failed = |e: std::io::Error| CliError::write_file(&mark, &e);
+        let file = File::options().create(true).append(true).open(&mark).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => drop(self.held.set(file)),
+            Err(TryLockError::WouldBlock) => {
+                let folder = self.folder.display();
+                let text = format!(
+                    "{folder} is the folder of a card that is served: expected another folder for --boot"
+                );
+                return Err(CliError::new("SHEF-CLI-027", text));
+            }
+            Err(TryLockError::Error(e)) => return Err(failed(e)),
+        }
+        Ok(())
     }
 
     fn write(&self) -> Result<(), CliError> {
         let Some(files) = self.files.get() else { return Ok(()) };
         std::fs::create_dir_all(&self.folder)
             .map_err(|e| CliError::write_file(&self.folder, &e))?;
+        self.hold()?;
         let mut outputs = Outputs::new([])?;
         for (name, bytes) in Medium::FILES.iter().zip(files) {
             let slot = outputs.file(&self.folder.join(name))?;
@@ -361,6 +393,31 @@ fn stops_with_stdin(stop: &Arc<AtomicBool>) {
 mod tests {
     use super::*;
     use clap::{Args as _, FromArgMatches as _};
+
+    #[test]
+    fn a_folder_with_the_medium_of_another_card_stays_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let boot = |folder: &Path, text: &[u8]| {
+            let boot = Boot::new(folder)?;
+            boot.files.set([text.to_vec(), text.to_vec(), text.to_vec()]).unwrap();
+            boot.write().map(|()| boot)
+        };
+        let image = |folder: &Path| std::fs::read(folder.join(Medium::FILES[0])).unwrap();
+        // A real card's.
+        let real = dir.path().join("real");
+        std::fs::create_dir(&real).unwrap();
+        Medium::FILES.iter().for_each(|name| std::fs::write(real.join(name), "real").unwrap());
+        assert_eq!(boot(&real, b"x").err().unwrap().code, "SHEF-CLI-027");
+        assert_eq!(image(&real), b"real");
+        // A simulated card's, while it is served and afterwards.
+        let folder = dir.path().join("sim");
+        let served = boot(&folder, b"first").unwrap();
+        assert_eq!(boot(&folder, b"second").err().unwrap().code, "SHEF-CLI-027");
+        assert_eq!(image(&folder), b"first");
+        drop(served);
+        boot(&folder, b"second").unwrap();
+        assert_eq!(image(&folder), b"second");
+    }
 
     #[test]
     fn a_host_boots_a_native_kernel_in_the_shell_of_f2() {

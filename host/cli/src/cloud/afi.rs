@@ -10,6 +10,7 @@ use shef_cloud::lock::Lock;
 use shef_cloud::logic::{self, Folder, Image};
 use shef_cloud::tarball::{self, Checked};
 use shef_cloud::{CloudError, Step, place};
+use shef_console::file::Outputs;
 use shef_console::{CliError, Exit, Output, file, hex, interrupt};
 use shef_kernel::KernelImage;
 use shef_proto::crypto::sha256;
@@ -155,6 +156,9 @@ pub fn run(output: &Output, args: &AfiArgs) -> Result<Exit, CliError> {
         Ok(hex::encode(&sha256(&file::read(&args.dir.join(name), 1 << 16)?)))
     };
     let (certificate, anchor) = (of(CERTIFICATE)?, of(ANCHOR)?);
+    // The lock file replaces none of these.
+    file::are_inputs(&args.dir);
+    Outputs::new([])?.elsewhere(&args.lock)?;
     let order = Order {
         region,
         bucket: args.bucket.clone(),
