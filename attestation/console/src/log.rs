@@ -189,7 +189,7 @@ impl Shared {
     }
 
     /// Writes what comes, until the process ends.
-    fn run(&self, mut out: impl Write, nowhere: bool) {
+    fn run(&self, mut out: impl Write, nowhere: bool) -> ! {
         loop {
             let (came, entry) = self.next();
             match entry {

@@ -47,7 +47,7 @@ async fn ready(State(app): Shared) -> Result<Json<Value>> {
         return Err(Problem { cause: Some(String::clone(&why)), ..problem.retry_after(5) });
     }
     let log = Log::installed().map(|log| log.works());
-    if config.audit.required && audit::required().map(|log| log.works())? != true {
+    if config.audit.required && !audit::required()?.works() {
         let text =
             "lines of the log are lost or late: its reader is gone or slow, or its disk is full";
         return Err(Kind::Log.because(text).retry_after(5));
