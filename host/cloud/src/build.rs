@@ -309,10 +309,13 @@ impl Paths {
         self.temporary.join("home")
     }
 
-    /// What programs of an earlier call left, except for encrypted sources and checkpoints.
-    fn left(&self) -> [PathBuf; 4] {
+    /// What programs of an earlier call left, except for the sources that synthesis read: one that is
+    /// not encrypted has an error of its own.
+    fn left(&self) -> [PathBuf; 5] {
         let scripts = self.build.join("scripts");
-        [self.temporary.clone(), self.logs.clone(), scripts, self.reports.clone()]
+        let [temporary, logs, checkpoints, reports] =
+            [&self.temporary, &self.logs, &self.checkpoints, &self.reports].map(PathBuf::clone);
+        [temporary, logs, scripts, checkpoints, reports]
     }
 
     /// Makes HOME anew. Of the user's own it has copies of what AMD's license manager looks for: a
@@ -541,8 +544,11 @@ struct Steps<'a> {
 
 impl Steps<'_> {
     /// Runs a flow of the kit's script. Its status says nothing, except that it ran.
-    fn flow(&self, flow: &str) -> Result<PathBuf, CloudError> {
+    fn flow(&self, record: &mut Record, flow: &str) -> Result<PathBuf, CloudError> {
         let log = self.paths.logs.join(format!("{flow}.log"));
+        // That of another flow, whose secret the search at the end would not see.
+        let before = self.vivado_log();
+        self.clean(record, before.exists().then_some(&*before).into_iter())?;
         // Files of an earlier attempt prove nothing.
         place::erase(&self.vivado_log())?;
         remove_folder(&self.encrypted())?;
@@ -601,7 +607,7 @@ impl Steps<'_> {
         }
         watch("synthesis (tens of minutes)");
         place::erase(&checkpoint)?;
-        let log = self.flow("SynthCL")?;
+        let log = self.flow(record, "SynthCL")?;
         self.encrypts(&[&checkpoint])?;
         if !is_file(&checkpoint) {
             return Err(self.missing("synthesis", &checkpoint, &log));
@@ -669,7 +675,7 @@ impl Steps<'_> {
         for old in [&checkpoint, &violated, &report] {
             place::erase(old)?;
         }
-        let log = self.flow("ImplCL")?;
+        let log = self.flow(record, "ImplCL")?;
         // The flow encrypts again.
         self.encrypts(&[&checkpoint, &violated, &report])?;
         let slack = find(&report, |line| {
