@@ -23,6 +23,11 @@ use crate::{CloudError, Step, Watch, place};
 const MOST: u64 = 5_000_000_000;
 /// Failed connections in a row that the waiting bears.
 const LOST: u32 = 10;
+/// Looks in a row at an image that AWS does not know: a new one may be unknown for a moment.
+const UNKNOWN: u32 = 3;
+
+/// AWS's code for an image that it does not have.
+const NOT_FOUND: &str = "(InvalidFpgaImageID.NotFound)";
 
 /// Where and how an image is made.
 #[derive(Debug, Clone)]
@@ -451,10 +456,20 @@ fn fit(order: &Order) -> Result<(), CloudError> {
 /// Waits for the end of a pending image.
 fn wait(order: &Order, record: &Record, afi: &str, watch: Watch<'_>) -> Result<State, CloudError> {
     let begun = Instant::now();
-    let mut lost = 0;
+    let (mut lost, mut unknown) = (0, 0);
     loop {
         match look(order, record, afi) {
-            Ok(State::Pending) => lost = 0,
+            Ok(State::Pending) => (lost, unknown) = (0, 0),
+            Err(CloudError::Failed { said, .. }) if said.contains(NOT_FOUND) => {
+                unknown += 1;
+                if unknown == UNKNOWN {
+                    let (afi, logs) = (afi.to_owned(), record.logs());
+                    let state = "unknown at AWS".to_owned();
+                    let error = CloudError::AfiState { afi, state, message: said, logs };
+                    return Ok(State::Failed(error));
+                }
+                watch(&format!("AWS does not know {afi}, looking again ({unknown} of {UNKNOWN})"));
+            }
             Ok(ended) => return Ok(ended),
             Err(error @ CloudError::Connection { .. }) => {
                 lost += 1;

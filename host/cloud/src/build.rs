@@ -3,7 +3,7 @@
 //!
 //! | step | runs | left, and looked at |
 //! |---|---|---|
-//! | first search | nothing | no file of the project with the secret |
+//! | first search | nothing | no file of the project, or of an earlier call's programs, with the secret |
 //! | synthesis | `aws_build_dcp_from_cl.py -f SynthCL` | encrypted sources, post-synthesis checkpoint |
 //! | implementation | `aws_build_dcp_from_cl.py -f ImplCL` | routed checkpoint, timing report |
 //! | comparison | `vivado` with `pr_verify` | report and log |
@@ -13,7 +13,8 @@
 //!
 //! `build.json` has each step that is done, with the digest of its result: the same command again
 //! continues after the last one whose result is still there, with the scripts and the Vivado that the
-//! build began with.
+//! build began with, and with the shell of the image. A secret that was found is recorded there, too:
+//! the image is never used.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -28,8 +29,8 @@ use shef_console::file::PathText;
 use crate::hdk::{Hdk, digest};
 use crate::logic::{self, Folder, Image, OUT, TOP};
 use crate::run::{self, Limits};
-use crate::scan::{self, Scan};
-use crate::tarball::{self, Manifest};
+use crate::scan::{self, Report, Scan};
+use crate::tarball::{self, Checked, Manifest};
 use crate::tools::{self, Call};
 use crate::{CloudError, Step, Watch, place};
 
@@ -44,7 +45,8 @@ const TEMPORARY: &str = "tmp";
 /// Folder of Vivado's files below HOME.
 const XILINX: &str = ".Xilinx";
 /// Variables that name further start-up scripts, packages and patches of Vivado (AMD UG894, UG835,
-/// answer records 53090 and 66722; the wiki of XilinxTclStore), and packages of Python.
+/// answer records 53090 and 66722; the wiki of XilinxTclStore), packages of Python, scripts of a shell,
+/// and folders outside of HOME.
 const WITHOUT: &[&str] = &[
     "MYVIVADO",
     "XILINX_PATH",
@@ -53,6 +55,17 @@ const WITHOUT: &[&str] = &[
     "TCLLIBPATH",
     "PYTHONPATH",
     "PYTHONUSERBASE",
+    "BASH_ENV",
+    "ENV",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_STATE_HOME",
+    "XDG_RUNTIME_DIR",
+    "XDG_CONFIG_DIRS",
+    "XDG_DATA_DIRS",
+    "TEMP",
+    "TMP",
 ];
 
 /// Choices of a build.
@@ -88,12 +101,28 @@ pub struct Record {
     pub implementation: Option<String>,
     /// Report of the comparison.
     pub comparison: Option<String>,
+    /// Checkpoint of the shell that it compared with.
+    pub shell: Option<String>,
     /// Tarball.
     pub tarball: Option<String>,
     /// Files that were searched for the secret.
     pub searched: Option<usize>,
+    /// The secret, where a search found it.
+    pub leak: Option<Leak>,
     /// Whether everything but the results is gone.
     pub clean: bool,
+}
+
+/// A secret that a search found. The image must not be used, also after the file is gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Leak {
+    /// The first file, for messages.
+    pub file: String,
+    /// How it is written there.
+    pub form: String,
+    /// All hits.
+    pub hits: usize,
 }
 
 /// The result of a build.
@@ -125,7 +154,9 @@ fn begin(
     tag: String,
 ) -> Result<Record, CloudError> {
     let (inputs, choices) = (inputs(image, options)?, options.text());
-    let record = match Record::read(folder)? {
+    let found = Record::read(folder)?;
+    found.iter().try_for_each(Record::usable)?;
+    let record = match found {
         Some(record) if record.inputs == inputs => record,
         Some(record) if record.clean => {
             let now =
@@ -141,6 +172,7 @@ fn begin(
     hdk.encrypts(options.encrypt_script.as_deref())?;
     hdk.environment(environment)?;
     logic::unchanged(folder, hdk, image)?;
+    logic::same_shell(hdk, image)?;
     let scripts = hdk.scripts()?;
     if record.scripts.is_empty() {
         return Ok(Record { scripts, ..record });
@@ -195,8 +227,11 @@ pub fn plan(
     let change = |text: String| Ok(Step::Change(text));
     let mut steps = Vec::new();
     let searched = record.searched.is_some() && done == results.len();
-    if let (Some(project), false) = (&image.project, searched) {
-        steps.push(change(format!("search every file below {project} for the secret")));
+    let left = paths.temporary.exists().then(|| format!("what programs left in {dir}"));
+    let first = left.into_iter().chain(image.project.clone());
+    let first = first.collect::<Vec<_>>().join(" and ");
+    if !searched && !first.is_empty() {
+        steps.push(change(format!("search every file of {first} for the secret")));
     }
     if !searched {
         steps.push(paths.version().map(Step::from));
@@ -274,7 +309,17 @@ impl Paths {
         self.temporary.join("home")
     }
 
-    /// Makes HOME anew. Of the user's own it has what AMD's license manager looks for.
+    /// What programs of an earlier call left, except for the sources that synthesis read: one that is
+    /// not encrypted has an error of its own.
+    fn left(&self) -> [PathBuf; 5] {
+        let scripts = self.build.join("scripts");
+        let [temporary, logs, checkpoints, reports] =
+            [&self.temporary, &self.logs, &self.checkpoints, &self.reports].map(PathBuf::clone);
+        [temporary, logs, scripts, checkpoints, reports]
+    }
+
+    /// Makes HOME anew. Of the user's own it has copies of what AMD's license manager looks for: a
+    /// link would lead a program out of it.
     fn make_home(&self, own: Option<OsString>) -> Result<(), CloudError> {
         let home = self.home();
         remove_folder(&home)?;
@@ -283,12 +328,13 @@ impl Paths {
         let Some(own) = own.map(PathBuf::from) else { return Ok(()) };
         let licenses = fs::read_dir(own.join(XILINX)).into_iter().flatten().flatten();
         let licenses = licenses.map(|entry| entry.path());
-        let licenses = licenses.filter(|path| path.extension().is_some_and(|it| it == "lic"));
-        let links = licenses.map(|path| (xilinx.join(path.file_name().unwrap_or_default()), path));
+        let is_license = |path: &PathBuf| path.extension().is_some_and(|it| it == "lic");
+        let licenses = licenses.filter(|path| is_license(path) && path.is_file());
+        let copies = licenses.map(|path| (xilinx.join(path.file_name().unwrap_or_default()), path));
         let server = own.join(".flexlmrc");
         let server = server.is_file().then(|| (home.join(".flexlmrc"), server));
-        for (link, path) in links.chain(server) {
-            std::os::unix::fs::symlink(&path, &link).map_err(CloudError::io("link", &link))?;
+        for (copy, path) in copies.chain(server) {
+            fs::copy(&path, &copy).map_err(CloudError::io("copy", &path))?;
         }
         Ok(())
     }
@@ -372,25 +418,25 @@ pub fn build(
             for folder in [&paths.logs, &paths.temporary, &paths.checkpoints, &paths.reports] {
                 fs::create_dir_all(folder).map_err(CloudError::io("make", folder))?;
             }
-            paths.make_home(environment("HOME"))?;
             let scripts = record.scripts.clone();
-            let steps = Steps { folder, hdk, options, paths: &paths, scripts };
-            steps.project(image, watch)?;
+            let steps = Steps { folder, image, hdk, options, paths: &paths, scripts };
+            steps.first(&mut record, watch)?;
+            paths.make_home(environment("HOME"))?;
             let version = steps.vivado(&mut record)?;
             steps.synthesis(&mut record, watch)?;
             steps.implementation(&mut record, watch)?;
             steps.comparison(&mut record, watch)?;
-            steps.tarball(&mut record, image, &version, &tarball, watch)?;
-            steps.search(&mut record, image, watch)?;
+            steps.tarball(&mut record, &version, &tarball, watch)?;
+            steps.search(&mut record, watch)?;
         }
         clean(folder, &paths, &tarball, watch)?;
         record.clean = true;
         record.write(dir)?;
     }
-    let checked = tarball::check(&tarball, &image.shell_version)?;
+    let checked = Record::result(dir, image)?;
     let report = folder.out().join(paths.timing().file_name().unwrap_or_default());
     Ok(Built {
-        tarball: PathText::from(&tarball),
+        tarball: PathText::from(&checked.file),
         digest: checked.digest,
         tag: record.tag,
         searched: record.searched.unwrap_or(0),
@@ -428,22 +474,38 @@ fn tag() -> String {
 }
 
 impl Record {
-    /// The tarball of a whole build in this folder, with its SHA-256: all files were searched for
-    /// the secret, and nothing but the results is left.
+    /// The tarball of a whole build in this folder, as the build left it: for the shell of the image,
+    /// all files were searched for the secret, and nothing but the results is left.
     ///
     /// # Errors
-    /// SHEF-CLD-055, SHEF-CLD-056.
-    pub fn result(dir: &Path) -> Result<(PathBuf, String), CloudError> {
+    /// SHEF-CLD-024, SHEF-CLD-026, SHEF-CLD-027, SHEF-CLD-053, SHEF-CLD-055, SHEF-CLD-056.
+    pub fn result(dir: &Path, image: &Image) -> Result<Checked, CloudError> {
         let unfinished = |found| CloudError::NotBuilt { dir: dir.to_owned(), found };
         let record = Self::read(dir)?.ok_or_else(|| unfinished("no build has begun"))?;
-        match record.tarball {
-            Some(digest) if record.clean && record.searched.is_some() => {
-                // A program that works elsewhere reads it.
-                let dir = dir.canonicalize().map_err(CloudError::io("find", dir))?;
-                Ok((dir.join(OUT).join(tarball_name(&record.tag)), digest))
-            }
-            _ => Err(unfinished("a build that did not end")),
+        record.usable()?;
+        let (Some(digest), Some(_), true) = (record.tarball, record.searched, record.clean) else {
+            return Err(unfinished("a build that did not end"));
+        };
+        let shell = record.shell.unwrap_or_else(|| "not recorded".to_owned());
+        if shell != image.shell {
+            let what = format!("its shell is {shell}, and the image was made for {}", image.shell);
+            return Err(CloudError::Changed { file: dir.join(RECORD), what });
         }
+        // A program that works elsewhere reads it.
+        let dir = dir.canonicalize().map_err(CloudError::io("find", dir))?;
+        let file = dir.join(OUT).join(tarball_name(&record.tag));
+        let tarball = tarball::check(&file, &image.shell_version)?;
+        if tarball.digest == digest {
+            return Ok(tarball);
+        }
+        let found = format!("it has SHA-256 {}", tarball.digest);
+        Err(CloudError::Tarball { file, found, expected: "the SHA-256 of build.json" })
+    }
+
+    /// Checks that no search has found the secret.
+    fn usable(&self) -> Result<(), CloudError> {
+        let Some(Leak { file, form, hits }) = self.leak.clone() else { return Ok(()) };
+        Err(CloudError::Secret { file: file.into(), form, hits, earlier: true })
     }
 
     fn read(dir: &Path) -> Result<Option<Self>, CloudError> {
@@ -472,6 +534,7 @@ impl Record {
 /// The steps of a build.
 struct Steps<'a> {
     folder: &'a Folder,
+    image: &'a Image,
     hdk: &'a Hdk,
     options: &'a Options,
     paths: &'a Paths,
@@ -481,23 +544,32 @@ struct Steps<'a> {
 
 impl Steps<'_> {
     /// Runs a flow of the kit's script. Its status says nothing, except that it ran.
-    fn flow(&self, flow: &str) -> Result<PathBuf, CloudError> {
+    fn flow(&self, record: &mut Record, flow: &str) -> Result<PathBuf, CloudError> {
         let log = self.paths.logs.join(format!("{flow}.log"));
+        // That of another flow, whose secret the search at the end would not see.
+        let before = self.vivado_log();
+        self.clean(record, before.exists().then_some(&*before).into_iter())?;
         // Files of an earlier attempt prove nothing.
         place::erase(&self.vivado_log())?;
         remove_folder(&self.encrypted())?;
         let mut call = self.paths.flow(flow, self.options)?;
         call.log = Some(log.clone());
-        same(&self.scripts, &self.hdk.scripts()?)?;
+        self.kit()?;
         let ended = run::any(&call, self.options.limits);
-        // A flow of a changed script has no result that counts.
-        same(&self.scripts, &self.hdk.scripts()?)?;
+        // A flow of a changed script or for another shell has no result that counts.
+        self.kit()?;
         match ended {
             Ok(_) => Ok(log),
             // The log has the reason, as for a script that goes on.
             Err(CloudError::Died { signal: 9, .. }) => Ok(log),
             Err(error) => Err(error),
         }
+    }
+
+    /// Checks that scripts and shell are still those of the build.
+    fn kit(&self) -> Result<(), CloudError> {
+        same(&self.scripts, &self.hdk.scripts()?)?;
+        logic::same_shell(self.hdk, self.image)
     }
 
     /// The log that the script lets Vivado write.
@@ -535,7 +607,7 @@ impl Steps<'_> {
         }
         watch("synthesis (tens of minutes)");
         place::erase(&checkpoint)?;
-        let log = self.flow("SynthCL")?;
+        let log = self.flow(record, "SynthCL")?;
         self.encrypts(&[&checkpoint])?;
         if !is_file(&checkpoint) {
             return Err(self.missing("synthesis", &checkpoint, &log));
@@ -603,7 +675,7 @@ impl Steps<'_> {
         for old in [&checkpoint, &violated, &report] {
             place::erase(old)?;
         }
-        let log = self.flow("ImplCL")?;
+        let log = self.flow(record, "ImplCL")?;
         // The flow encrypts again.
         self.encrypts(&[&checkpoint, &violated, &report])?;
         let slack = find(&report, |line| {
@@ -639,7 +711,10 @@ impl Steps<'_> {
         place::write(&script, VERIFY_SCRIPT.as_bytes())?;
         let mut call = self.paths.verify(self.hdk)?;
         call.log = Some(self.paths.logs.join("pr_verify.out"));
-        match run::any(&call, self.options.limits) {
+        logic::same_shell(self.hdk, self.image)?;
+        let ended = run::any(&call, self.options.limits);
+        logic::same_shell(self.hdk, self.image)?;
+        match ended {
             Ok(_) | Err(CloudError::Died { signal: 9, .. }) => {}
             Err(error) => return Err(error),
         }
@@ -663,6 +738,7 @@ impl Steps<'_> {
             ));
         }
         record.comparison = Some(digest(&report)?);
+        record.shell = Some(self.image.shell.clone());
         record.tarball = None;
         record.write(self.folder.path())
     }
@@ -670,11 +746,11 @@ impl Steps<'_> {
     fn tarball(
         &self,
         record: &mut Record,
-        image: &Image,
         version: &str,
         to: &Path,
         watch: Watch<'_>,
     ) -> Result<(), CloudError> {
+        let image = self.image;
         if record.is(&record.tarball, to) {
             return Ok(());
         }
@@ -706,32 +782,44 @@ impl Steps<'_> {
         }
     }
 
-    /// Searches only the project, so that a build fails here and not after hours of synthesis.
-    fn project(&self, image: &Image, watch: Watch<'_>) -> Result<(), CloudError> {
-        let Some(project) = &image.project else { return Ok(()) };
-        watch("search of the project for the secret");
-        let mut scan = Scan::new(&scan::secret(&self.folder.secret())?);
-        scan.below(Path::new(project), None)?;
-        scan.report().clean()
+    /// Searches only the project and what programs of an earlier call left, before anything of it is
+    /// removed: a build fails here and not after hours of synthesis.
+    fn first(&self, record: &mut Record, watch: Watch<'_>) -> Result<(), CloudError> {
+        watch("first search for the secret");
+        let left = self.paths.left();
+        let all =
+            left.iter().map(PathBuf::as_path).chain(self.image.project.as_ref().map(Path::new));
+        self.clean(record, all).map(drop)
     }
 
-    fn search(
-        &self,
-        record: &mut Record,
-        image: &Image,
-        watch: Watch<'_>,
-    ) -> Result<(), CloudError> {
+    fn search(&self, record: &mut Record, watch: Watch<'_>) -> Result<(), CloudError> {
         watch("search for the secret");
-        let package = self.folder.secret();
-        let mut scan = Scan::new(&scan::secret(&package)?);
-        scan.below(self.folder.path(), Some(&package))?;
-        if let Some(project) = &image.project {
-            scan.below(Path::new(project), None)?;
-        }
-        let report = scan.report();
-        report.clean()?;
+        let project = self.image.project.as_ref().map(Path::new);
+        let report = self.clean(record, [self.folder.path()].into_iter().chain(project))?;
         record.searched = Some(report.files + report.members);
         record.write(self.folder.path())
+    }
+
+    /// Searches folders for the secret, and records that it was found.
+    fn clean<'a>(
+        &self,
+        record: &mut Record,
+        mut folders: impl Iterator<Item = &'a Path>,
+    ) -> Result<Report, CloudError> {
+        let package = self.folder.secret();
+        let mut scan = Scan::new(&scan::secret(&package)?);
+        let looked = folders.try_for_each(|folder| scan.below(folder, Some(&package)));
+        let report = scan.report();
+        match report.clean() {
+            Err(CloudError::Secret { file, form, hits, earlier }) => {
+                let name = file.display().to_string();
+                record.leak = Some(Leak { file: name, form: form.clone(), hits });
+                record.write(self.folder.path())?;
+                Err(CloudError::Secret { file, form, hits, earlier })
+            }
+            // After a finding: a file that cannot be read is not clean either.
+            clean => looked.and(clean).map(|()| report),
+        }
     }
 }
 

@@ -64,16 +64,16 @@ shef_proto::coded! {
         } = "SHEF-CLD-045": "an archive cannot be searched for the secret of the image",
             "it may hold the secret, so it is not clean. In the project: unpack it, or move it away. In the folder of the image: find out which program wrote it, and remove the file. Then run the same command again",
         /// Others can change a script of the kit.
-        #[error("{} has mode {mode:o} and belongs to user {user}, expected no right to write for group and others, and your own or root's", path.display())]
+        #[error("{} has mode {mode:o} and belongs to user {user}, expected no right to write for group and others, and your own or root's: `{}`", path.display(), closing(path, *mode, *user))]
         Writable {
-            /// The script, or its folder.
+            /// The script, or a folder above it.
             path: PathBuf,
             /// Its mode.
             mode: u32,
             /// Its owner.
             user: u32,
-        } = "SHEF-CLD-046": "others can change a script of the HDK",
-            "the scripts read the secret of the image: look with `git status` that none was changed, then `chmod -R go-w` the folder build/scripts of the shell; if they belong to another user, `chown -R` it to yourself",
+        } = "SHEF-CLD-046": "others can change a script of the HDK, or a folder above it",
+            "the scripts read the secret of the image: look with `git status` that none was changed, then run the command of the message, and the same command again. If the folder is shared with other users on purpose, clone the HDK into one of your own, and make the image anew with `shef cloud new` and another NAME",
         /// Its ports are not those that the custom logic was written for.
         #[error("{}: {difference}; expected the {expected} ports of HDK 2.3.2 to 2.3.4", file.display())]
         Ports {
@@ -297,7 +297,7 @@ shef_proto::coded! {
         } = "SHEF-CLD-023": "the checkpoint does not fit the shell",
             "AWS refuses such an image after the upload, often with UNKNOWN_BITSTREAM_GENERATE_ERROR. HDPRVerify-41 on locked slices comes with very large designs (aws-fpga issue 799): run `shef cloud build` again with another --place, or make the design smaller, or take another release of Vivado, and make a new folder with `shef cloud new` and another NAME",
         /// The secret is in a file.
-        #[error("the secret of the image is in {}, {form}; {hits} in all", file.display())]
+        #[error("the secret of the image {} in {}, {form}; {hits} in all", if *earlier { "was" } else { "is" }, file.display())]
         Secret {
             /// The first file.
             file: PathBuf,
@@ -305,8 +305,10 @@ shef_proto::coded! {
             form: String,
             /// All hits.
             hits: usize,
+            /// Whether an earlier call found it.
+            earlier: bool,
         } = "SHEF-CLD-024": "a file holds the secret of the image",
-            "this image must not be used. Find out which program wrote the file, and remove it; remove the folder (a reboot empties tmpfs), and make a new image with `shef cloud new`: its secret is a new one",
+            "this image must not be used, and `build` and `afi` refuse it from now on, also without the file. Find out which program wrote it, and remove it; remove the folder (a reboot empties tmpfs), and make a new image with `shef cloud new`: its secret is a new one",
         /// Another build works in the folder.
         #[error("another command works in {} ({holder})", dir.display())]
         Busy {
@@ -376,7 +378,7 @@ shef_proto::coded! {
             /// Place of AWS's logs in S3.
             logs: String,
         } = "SHEF-CLD-030": "AWS made no image, for a reason that this program does not know",
-            "the reason is at the end of AWS's logs: `aws s3 cp --recursive PLACE aws-logs` with the place in the message. An image that is unavailable was deleted at AWS. Run the same command again: it requests another image from the same tarball",
+            "the reason is at the end of AWS's logs: `aws s3 cp --recursive PLACE aws-logs` with the place in the message. An image that is unavailable or unknown was deleted at AWS. Run the same command again: it requests another image from the same tarball",
         /// AWS refused the image.
         #[error("{afi} failed: {message}; AWS's logs: {logs}")]
         Afi {
@@ -524,14 +526,14 @@ shef_proto::coded! {
         } = "SHEF-CLD-052": "the shell's checkpoint is missing or damaged",
             "remove the file, then `source hdk_setup.sh` in the HDK downloads it again, with its SHA-256 beside it. That digest is the shell in the evidence of the image",
         /// An input was changed since the folder was made.
-        #[error("{}: {what}, expected it as `shef cloud new` left it", file.display())]
+        #[error("{}: {what}, expected it as at `shef cloud new`", file.display())]
         Changed {
             /// The file.
             file: PathBuf,
             /// The change.
-            what: &'static str,
+            what: String,
         } = "SHEF-CLD-053": "an input of the build was changed",
-            "the identity of the image covers its sources: make the folder anew with `shef cloud new` and another NAME",
+            "the identity of the image covers its sources and the shell of the HDK. For a file of the HDK, check out the release that it had (hdk_release in image.toml), `source hdk_setup.sh` in it, and run the same command again. Otherwise make the folder anew with `shef cloud new` and another NAME",
         /// A value of the command line has the wrong form.
         #[error("{what} is {found:?}, expected {expected}")]
         Value {
@@ -617,6 +619,16 @@ fn error_code(error: &shef_device::DeviceError) -> &'static str {
     let known = [shef_device::DeviceError::CODES, shef_vfio::CODES];
     let known = known.into_iter().flatten().find(|code| code.id == error.code());
     known.map_or("SHEF-DEV-005", |code| code.id)
+}
+
+/// The command that takes a file or folder from others.
+fn closing(path: &Path, mode: u32, user: u32) -> String {
+    let (word, own) = (shef_console::shell::word(path), rustix::process::geteuid().as_raw());
+    let owner = ![own, 0].contains(&user);
+    let chown = owner.then(|| format!("sudo chown -h {own} {word}; sudo chown {own} {word}"));
+    let sudo = if user == 0 && own != 0 { "sudo " } else { "" };
+    let chmod = (mode & 0o022 != 0).then(|| format!("{sudo}chmod go-w {word}"));
+    [chown, chmod].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// The end of a message with the output of a program.

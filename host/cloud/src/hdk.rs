@@ -14,6 +14,10 @@ use crate::CloudError;
 
 /// Oldest and newest release that this program was written for.
 pub const KNOWN: [(u32, u32, u32); 2] = [(2, 3, 2), (2, 3, 4)];
+/// File of the release, below the kit.
+pub const RELEASE: &str = "release_version.txt";
+/// File of the shell's version, below the shell.
+pub const VERSION: &str = "shell_version.txt";
 /// Folder of the shell, below the kit.
 const SHELL: &str = "hdk/common/shell_stable";
 /// The port list, below the shell.
@@ -55,6 +59,8 @@ const HBM_BARS: [&str; 3] =
     ["MANUAL_ADDR_MAP_SEL", "ENABLE_ECC_SCRUBBING", "INITILIZE_MEM_USING_ECC_SCRUB"];
 /// Longest description of an IP that is read.
 const MAX_IP: u64 = 8 << 20;
+/// The sticky bit of a folder's mode.
+const STICKY: u32 = 0o1000;
 /// Longest text file that is read.
 const MAX_TEXT: u64 = 1 << 20;
 
@@ -84,6 +90,20 @@ pub fn digest(path: &Path) -> Result<String, CloudError> {
     }
 }
 
+/// Checks that only this user and root can change a file or folder, and a link to it. Modes with a bit
+/// of `but` pass: in a folder with [`STICKY`], nobody can rename what belongs to another.
+fn own(path: &Path, but: u32) -> Result<(), CloudError> {
+    let link = fs::symlink_metadata(path).map_err(CloudError::io("find", path))?;
+    let found = fs::metadata(path).map_err(CloudError::io("find", path))?;
+    let (mode, known) = (found.mode() & 0o7777, [rustix::process::geteuid().as_raw(), 0]);
+    let stranger = [link.uid(), found.uid()].into_iter().find(|owner| !known.contains(owner));
+    if stranger.is_none() && (mode & 0o022 == 0 || mode & but != 0) {
+        return Ok(());
+    }
+    let user = stranger.unwrap_or(found.uid());
+    Err(CloudError::Writable { path: path.to_owned(), mode, user })
+}
+
 /// A text of the kit, without the rest of a line that is too long.
 fn text(path: &Path) -> Result<String, String> {
     let bytes = shef_files::regular::read(path, MAX_TEXT).map_err(|e| e.to_string())?;
@@ -108,8 +128,8 @@ impl Hdk {
             let value = line.map(|value| value.trim().to_owned());
             value.ok_or_else(|| missing(file, format!("without a line {key}=")))
         };
-        let release = value("release_version.txt", "RELEASE_VERSION")?;
-        let shell_version = value(&format!("{SHELL}/shell_version.txt"), "small_shell")?;
+        let release = value(RELEASE, "RELEASE_VERSION")?;
+        let shell_version = value(&format!("{SHELL}/{VERSION}"), "small_shell")?;
         Ok(Self { root, release, shell_version })
     }
 
@@ -302,29 +322,25 @@ impl Hdk {
     }
 
     /// The scripts of the shell's build, each with its SHA-256: those that a custom logic links, and
-    /// all that they can read beside them. Only this user and root can change them.
+    /// all that they can read beside them. Only this user and root can change them, or exchange a
+    /// folder above them.
     ///
     /// # Errors
     /// SHEF-CLD-046, SHEF-CLD-055.
     pub fn scripts(&self) -> Result<BTreeMap<String, String>, CloudError> {
-        let user = rustix::process::geteuid().as_raw();
-        let own = |path: &Path| {
-            let found = fs::metadata(path).map_err(CloudError::io("find", path))?;
-            let (mode, owner) = (found.mode() & 0o7777, found.uid());
-            if mode & 0o022 == 0 && [user, 0].contains(&owner) {
-                return Ok(());
-            }
-            Err(CloudError::Writable { path: path.to_owned(), mode, user: owner })
-        };
         let folder = self.shell().join("build/scripts");
-        own(&folder)?;
+        let above = |path: &Path| path.ancestors().skip(1).try_for_each(|it| own(it, STICKY));
+        own(&folder, 0)?;
+        above(&folder)?;
         let mut scripts: BTreeSet<PathBuf> = LINKS.map(|name| folder.join(name)).into();
         for entry in fs::read_dir(&folder).map_err(CloudError::io("list", &folder))? {
             let path = entry.map_err(CloudError::io("list", &folder))?.path();
             scripts.extend(path.is_file().then_some(path));
         }
         let one = |script: PathBuf| {
-            own(&script)?;
+            own(&script, 0)?;
+            // Links of the kit lead elsewhere.
+            above(&script.canonicalize().map_err(CloudError::io("find", &script))?)?;
             Ok((script.display().to_string(), digest(&script)?))
         };
         scripts.into_iter().map(one).collect()

@@ -19,9 +19,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use shef_gen::secret::SECRET_PACKAGE;
 
-use crate::CloudError;
-use crate::hdk::{Hdk, LINKS, digest};
+use crate::hdk::{Hdk, LINKS, RELEASE, VERSION, digest};
 use crate::place::{self, Held};
+use crate::{CloudError, run};
 
 /// Top module: also the name of the custom logic's folder, as the HDK wants it.
 pub const TOP: &str = "cl_shef";
@@ -156,6 +156,37 @@ pub struct Folder {
     _held: Held,
 }
 
+/// Whether a new image's folder is there already, as an interrupted command leaves it. Otherwise the
+/// name is free.
+///
+/// # Errors
+/// SHEF-CLD-015 to SHEF-CLD-017, SHEF-CLD-054: no image can begin there.
+pub fn is_left(dir: &Path) -> Result<bool, CloudError> {
+    let name = dir.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    if name.is_empty() || name.starts_with(['.', '-']) {
+        return Err(CloudError::Value {
+            what: "NAME",
+            found: dir.display().to_string(),
+            expected: "a path that ends with a name",
+        });
+    }
+    let refused = |found: &str| {
+        let (dir, found, expected) = (dir.to_owned(), found.to_owned(), "a name that is free");
+        Err(CloudError::Folder { dir, found, expected })
+    };
+    if dir.symlink_metadata().is_err() {
+        place::in_memory(shef_files::folder(dir))?;
+        Ok(false)
+    } else if dir.join(IMAGE).exists() {
+        refused("it holds an image")
+    } else if !dir.join(MARK).is_file() {
+        refused("it exists, and this command did not make it")
+    } else {
+        place::private(dir)?;
+        Ok(true)
+    }
+}
+
 /// `include "name"` of a line, if it has one.
 fn included(line: &str) -> Option<&str> {
     line.trim_start().strip_prefix("`include")?.trim().strip_prefix('"')?.split('"').next()
@@ -284,29 +315,9 @@ impl Folder {
     /// Begins a new folder. One that an interrupted command left is removed first.
     ///
     /// # Errors
-    /// SHEF-CLD-015 to SHEF-CLD-017, SHEF-CLD-025.
+    /// SHEF-CLD-015 to SHEF-CLD-017, SHEF-CLD-025, SHEF-CLD-054.
     pub fn begin(dir: &Path) -> Result<Self, CloudError> {
-        let name = dir.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if name.is_empty() || name.starts_with(['.', '-']) {
-            return Err(CloudError::Value {
-                what: "NAME",
-                found: dir.display().to_string(),
-                expected: "a path that ends with a name",
-            });
-        }
-        if dir.symlink_metadata().is_ok() {
-            let refused = |found: &str| CloudError::Folder {
-                dir: dir.to_owned(),
-                found: found.to_owned(),
-                expected: "a name that is free",
-            };
-            if dir.join(IMAGE).exists() {
-                return Err(refused("it holds an image"));
-            }
-            if !dir.join(MARK).is_file() {
-                return Err(refused("it exists, and this command did not make it"));
-            }
-            place::private(dir)?;
+        if is_left(dir)? {
             let held = Held::take(dir)?;
             for secret in secrets(dir) {
                 place::erase(&secret)?;
@@ -331,6 +342,7 @@ impl Folder {
 
     /// Takes the right to work in a folder. Programs get its whole path: they work elsewhere.
     fn held(dir: &Path) -> Result<Self, CloudError> {
+        run::without_core_dumps()?;
         let dir = dir.canonicalize().map_err(CloudError::io("find", dir))?;
         let held = Held::take(&dir)?;
         Ok(Self { dir, _held: held })
@@ -435,7 +447,8 @@ impl Folder {
 /// # Errors
 /// SHEF-CLD-053.
 pub fn unchanged(dir: &Path, hdk: &Hdk, image: &Image) -> Result<(), CloudError> {
-    let changed = |file: PathBuf, what| Err(CloudError::Changed { file, what });
+    let changed =
+        |file: PathBuf, what: &str| Err(CloudError::Changed { file, what: what.to_owned() });
     for (below, expected) in &image.files {
         let file = dir.join(below);
         match digest(&file) {
@@ -465,6 +478,27 @@ pub fn unchanged(dir: &Path, hdk: &Hdk, image: &Image) -> Result<(), CloudError>
         let link = logic.join("build/scripts").join(name);
         if fs::read_link(&link).ok() != Some(hdk.shell().join("build/scripts").join(name)) {
             return changed(link, "it is no link to the HDK");
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the HDK still has the shell that the image was made for: its checkpoint, its version
+/// and the release.
+///
+/// # Errors
+/// SHEF-CLD-001, SHEF-CLD-052, SHEF-CLD-053.
+pub fn same_shell(hdk: &Hdk, image: &Image) -> Result<(), CloudError> {
+    // The files as they are now.
+    let now = Hdk::open(hdk.root())?;
+    for (file, found, expected) in [
+        (hdk.root().join(RELEASE), now.release.clone(), &image.hdk_release),
+        (hdk.shell().join(VERSION), now.shell_version.clone(), &image.shell_version),
+        (hdk.checkpoint(), now.shell_digest()?, &image.shell),
+    ] {
+        if found != *expected {
+            let what = format!("it is that of {found}, and the image was made for {expected}");
+            return Err(CloudError::Changed { file, what });
         }
     }
     Ok(())

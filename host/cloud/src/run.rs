@@ -6,10 +6,14 @@
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, getrlimit, kill_process_group, setrlimit,
+    waitid,
+};
 use shef_console::interrupt;
 
 use crate::CloudError;
@@ -105,12 +109,25 @@ impl Drop for Group {
     }
 }
 
+/// Ends core dumps of this process and of every program that it starts: memory with a secret would
+/// reach a disk. The limit is 1 byte and not 0, as Linux ignores 0 where it hands dumps to a program,
+/// and makes none at all at 1 (`fs/coredump.c`).
+///
+/// # Errors
+/// SHEF-CLD-055.
+pub fn without_core_dumps() -> Result<(), CloudError> {
+    let most = Some(getrlimit(Resource::Core).maximum.map_or(1, |hard| hard.min(1)));
+    setrlimit(Resource::Core, Rlimit { current: most, maximum: most })
+        .map_err(|e| CloudError::io("limit", Path::new("core dumps"))(e.into()))
+}
+
 /// Runs a program to its end, whatever its status.
 ///
 /// # Errors
 /// SHEF-CLD-006, SHEF-CLD-008, SHEF-CLD-009 and SHEF-CLD-055.
 pub fn any(call: &Call, limits: Limits) -> Result<Ended, CloudError> {
     let command = call.line();
+    without_core_dumps()?;
     let mut started = Command::new(call.tool.program);
     started.args(&call.arguments).stdin(Stdio::null()).process_group(0);
     call.without.iter().for_each(|name| {

@@ -49,8 +49,10 @@ pub type Secret = Zeroizing<[u8; 32]>;
 /// # Errors
 /// SHEF-CLD-053.
 pub fn secret(package: &Path) -> Result<Secret, CloudError> {
-    let wrong =
-        || CloudError::Changed { file: package.to_owned(), what: "it is no package with a secret" };
+    let wrong = || CloudError::Changed {
+        file: package.to_owned(),
+        what: "it is no package with a secret".to_owned(),
+    };
     let file = File::open(package).map_err(|_| wrong())?;
     let mut bytes = Zeroizing::new(vec![0; 4096]);
     let mut len = 0;
@@ -574,7 +576,8 @@ impl Report {
     pub fn clean(&self) -> Result<(), CloudError> {
         if let Some(hit) = self.hits.first() {
             let (file, form) = (hit.file.clone(), hit.form.to_owned());
-            return Err(CloudError::Secret { file, form, hits: self.hits.len() });
+            let hits = self.hits.len();
+            return Err(CloudError::Secret { file, form, hits, earlier: false });
         }
         match self.unread.first() {
             None => Ok(()),

@@ -1,6 +1,6 @@
 //! `shef cloud afi`: an image at AWS, and its lock file.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -8,7 +8,7 @@ use shef_cloud::afi::{self, Order};
 use shef_cloud::build::Record;
 use shef_cloud::lock::Lock;
 use shef_cloud::logic::{self, Folder, Image};
-use shef_cloud::tarball::{self, Checked};
+use shef_cloud::tarball::Checked;
 use shef_cloud::{CloudError, Step, place};
 use shef_console::file::Outputs;
 use shef_console::{CliError, Exit, Output, file, hex, interrupt};
@@ -76,17 +76,6 @@ struct Document<'a> {
     lock: &'a Lock,
 }
 
-/// The tarball of the folder's build, which is as the build left it.
-fn tarball_of(dir: &Path, image: &Image) -> Result<Checked, CliError> {
-    let (file, digest) = Record::result(dir)?;
-    let tarball = tarball::check(&file, &image.shell_version)?;
-    if tarball.digest == digest {
-        return Ok(tarball);
-    }
-    let found = format!("it has SHA-256 {}", tarball.digest);
-    Err(CloudError::Tarball { file, found, expected: "the SHA-256 of build.json" }.into())
-}
-
 /// The object and the image that a call without its end leaves at AWS, and the way on.
 fn left(tarball: &Checked) -> String {
     let record = afi::Record::of(tarball);
@@ -147,7 +136,7 @@ pub fn run(output: &Output, args: &AfiArgs) -> Result<Exit, CliError> {
         let (folder, image) = Folder::open(&args.dir)?;
         (Some(folder), image)
     };
-    let tarball = tarball_of(&args.dir, &image)?;
+    let tarball = Record::result(&args.dir, &image)?;
     let corim = vouched(args, &image)?;
     let kernel = file::read(&args.kernel, MAX_KERNEL)?;
     let parsed = KernelImage::parse(&kernel)

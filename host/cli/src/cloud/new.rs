@@ -191,15 +191,16 @@ pub fn run(output: &Output, args: &NewArgs) -> Result<Exit, CliError> {
     let (sources, constraints) = (sources(&design)?, constraints()?);
     if args.dry_run {
         let dir = args.dir.display();
-        place::in_memory(shef_files::folder(&args.dir))?;
+        let left = logic::is_left(&args.dir)?
+            .then(|| format!("remove {dir}, which an interrupted call left"));
         let steps = [
             format!("make {dir} with mode 700"),
             format!("write {} sources to {dir}/{TOP}/design", sources.len() + 2),
             format!("write the secret to {dir}/{TOP}/design/{SECRET_PACKAGE}.sv, a new one"),
             format!("write scripts and {} constraints to {dir}/{TOP}/build", constraints.len()),
             format!("write a certificate of the CA in {} to {dir}", args.vendor.display()),
-        ]
-        .map(Step::Change);
+        ];
+        let steps: Vec<Step> = left.into_iter().chain(steps).map(Step::Change).collect();
         return print::plan(output, &steps);
     }
     let swaps = place::swaps(&std::fs::read_to_string("/proc/swaps").unwrap_or_default());

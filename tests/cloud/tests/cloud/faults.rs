@@ -89,6 +89,8 @@ fn a_secret_in_a_checkpoint_and_a_wrong_implementation_are_found() {
         ("vivado-version version:v2031.1", 5, "SHEF-CLD-007", "v2024.1"),
         ("vivado-version garbage", 5, "SHEF-CLD-007", "<html>"),
         ("build leak-log", 1, "SHEF-CLD-024", ".vivado.log, in hexadecimal"),
+        // Of synthesis alone: the implementation writes the file anew.
+        ("build leak-log 1", 1, "SHEF-CLD-024", ".vivado.log, in hexadecimal"),
         ("build leak-tmp", 1, "SHEF-CLD-024", "image/tmp/vivado.tmp, in hexadecimal"),
         ("build leak-dcp", 1, "SHEF-CLD-024", "post_synth.dcp/netlist.edf"),
     ] {
@@ -109,21 +111,32 @@ fn a_secret_in_a_checkpoint_and_a_wrong_implementation_are_found() {
 
 #[test]
 fn a_project_is_searched_before_the_hours_of_a_build() {
-    let bench = machine(Stage::New);
-    let text = fs::read_to_string(bench.at("image/image.toml")).unwrap();
-    let project = bench.at("project").display().to_string();
-    bench.write("image/image.toml", &format!("project = {project:?}\n{text}"));
-    let build = bench.build();
-    let none = || assert!(!bench.calls().iter().any(|call| call.starts_with("build:")));
+    let with_project = || {
+        let bench = machine(Stage::New);
+        let text = fs::read_to_string(bench.at("image/image.toml")).unwrap();
+        let project = bench.at("project").display().to_string();
+        bench.write("image/image.toml", &format!("project = {project:?}\n{text}"));
+        bench
+    };
+    let none = |bench: &Bench| {
+        assert!(!bench.calls().iter().any(|call| call.starts_with("build:")));
+    };
+    let bench = with_project();
     bench.write("project/notes", &format!("key: {}\n", bench.secret()));
-    bench.fails(&words(&build), "SHEF-CLD-024", "project/notes, in hexadecimal");
-    none();
+    let says = "the secret of the image is in";
+    bench.fails(&words(&bench.build()), "SHEF-CLD-024", says);
+    // A copy outlives the file.
+    fs::remove_file(bench.at("project/notes")).unwrap();
+    bench.fails(&words(&bench.build()), "SHEF-CLD-024", "project/notes, in hexadecimal");
+    none(&bench);
+    let bench = with_project();
+    let build = bench.build();
     let mut zip = shef_fakes::script::zip("model.bin", b"weights");
     zip[6] = 1;
-    fs::remove_file(bench.at("project/notes")).unwrap();
+    bench.write("project/notes", "");
     fs::write(bench.at("project/model.zip"), zip).unwrap();
     bench.fails(&words(&build), "SHEF-CLD-045", "model.zip/model.bin: it is encrypted");
-    none();
+    none(&bench);
     // Neither of the two is an archive.
     fs::remove_file(bench.at("project/model.zip")).unwrap();
     fs::write(bench.at("project/cut.zip"), b"PK\x03\x04").unwrap();
@@ -182,11 +195,26 @@ fn the_scripts_of_a_build_are_those_of_its_start_and_others_cannot_change_them()
         (scripts.clone(), 0o775, 0o755),
         (scripts.join("build_all.tcl"), 0o646, 0o644),
         (scripts.join("aws_build_dcp_from_cl.py"), 0o664, 0o644),
+        // Whoever can rename a folder above them can exchange them all.
+        (scripts.parent().unwrap().to_owned(), 0o777, 0o755),
+        (bench.at("hdk/hdk"), 0o775, 0o755),
+        (bench.at("hdk"), 0o757, 0o755),
     ] {
         fs::set_permissions(&path, mode(open)).unwrap();
-        bench.fails(&words(&build), "SHEF-CLD-046", &format!("has mode {open:o}"));
-        fs::set_permissions(&path, mode(closed)).unwrap();
+        let file = path.display();
+        bench.fails(&words(&build), "SHEF-CLD-046", &format!("{file} has mode {open:o}"));
+        let command = format!("chmod go-w {file}");
+        bench.fails(&words(&build), "SHEF-CLD-046", &format!("`{command}`"));
+        let closes = std::process::Command::new("/bin/sh").args(["-c", &command]).status();
+        assert!(closes.unwrap().success(), "{command}");
+        let found = fs::metadata(&path).unwrap().permissions();
+        assert_eq!(std::os::unix::fs::PermissionsExt::mode(&found) & 0o777, closed);
     }
+    // In such a folder, others can rename only what is theirs.
+    fs::set_permissions(bench.at("hdk/hdk"), mode(0o1777)).unwrap();
+    bench.ok(&words(&with(&build, &["--dry-run"])));
+    fs::set_permissions(&scripts, mode(0o1777)).unwrap();
+    bench.fails(&words(&build), "SHEF-CLD-046", "has mode 1777");
     assert!(!bench.calls().iter().any(|call| call.starts_with("build:")));
     for flow in [1, 2] {
         let bench = machine(Stage::New);
@@ -227,6 +255,160 @@ fn a_build_goes_on_with_the_programs_that_it_began_with() {
     assert!(!bench.calls()[before..].iter().any(|call| call.starts_with("build:")), "it goes on");
 }
 
+/// Puts a script before a program.
+fn wrap(bench: &Bench, name: &str, script: &str) {
+    let at = bench.at("bin").join(name);
+    let target = fs::read_link(&at).unwrap();
+    fs::create_dir_all(bench.at("real")).unwrap();
+    let real = bench.at("real").join(name);
+    std::os::unix::fs::symlink(target, &real).unwrap();
+    fs::remove_file(&at).unwrap();
+    let text = format!("#!/bin/bash\n{script}\nexec {} \"$@\"\n", real.display());
+    bench.write(&format!("bin/{name}"), &text);
+    fs::set_permissions(&at, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+const SHELL: &str = "hdk/hdk/common/shell_stable";
+
+/// Makes the checkpoint of the shell another one, with its SHA-256 beside it.
+fn another_shell(bench: &Bench, text: &str) {
+    use sha2::Digest as _;
+    let checkpoint = format!("{SHELL}/build/checkpoints/from_aws/cl_bb_routed.small_shell.dcp");
+    bench.write(&checkpoint, text);
+    let digest = hex::encode(sha2::Sha256::digest(text));
+    bench.write(&format!("{checkpoint}.sha256"), &format!("{digest}  cl_bb.dcp\n"));
+}
+
+#[test]
+fn an_image_is_built_and_compared_only_with_the_shell_that_it_names() {
+    let bench = machine(Stage::New);
+    let build = bench.build();
+    let builds =
+        |bench: &Bench| bench.calls().iter().filter(|call| call.starts_with("build:")).count();
+    let other = |bench: &Bench| {
+        let build = bench.build();
+        let fails = |says: &str| {
+            assert_eq!(bench.fails(&words(&build), "SHEF-CLD-053", says), 5);
+            bench.fails(&words(&with(&build, &["--dry-run"])), "SHEF-CLD-053", says);
+        };
+        another_shell(bench, "another shell");
+        fails("cl_bb_routed.small_shell.dcp: it is that of ");
+        another_shell(bench, "the shell");
+        let version = format!("{SHELL}/shell_version.txt");
+        bench.write(&version, "small_shell=0x99999999\n");
+        fails("it is that of 0x99999999, and the image was made for 0x10212415");
+        bench.write(&version, "small_shell=0x10212415\n");
+        bench.write("hdk/release_version.txt", "RELEASE_VERSION=2.3.4\n");
+        fails("it is that of 2.3.4, and the image was made for 2.3.2");
+        bench.write("hdk/release_version.txt", "RELEASE_VERSION=2.3.2\n");
+    };
+    other(&bench);
+    assert_eq!(builds(&bench), 0);
+    // Also in a call that continues.
+    bench.faults("pr-verify silent");
+    bench.fails(&words(&build), "SHEF-CLD-023", "are compatible");
+    bench.faults("");
+    other(&bench);
+    assert_eq!(builds(&bench), 2);
+    bench.ok(&words(&build));
+    // The result has the shell that it was compared with.
+    let record = bench.at("image/build.json");
+    let whole = fs::read_to_string(&record).unwrap();
+    let image = shef_cloud::logic::read(&bench.at("image")).unwrap();
+    assert!(whole.contains(&image.shell));
+    fs::write(&record, whole.replace(&image.shell, &"11".repeat(32))).unwrap();
+    for words_of in [&build, &bench.afi()] {
+        bench.fails(&words(words_of), "SHEF-CLD-053", "build.json: its shell is 1111");
+    }
+    fs::write(&record, whole).unwrap();
+    bench.ok(&words(&bench.afi()));
+}
+
+/// A flow or a comparison in whose time the shell changes has no result that counts.
+#[test]
+fn a_shell_that_changes_in_a_build_ends_it() {
+    for (program, mark) in [("python3", "SynthCL"), ("python3", "ImplCL"), ("vivado", "batch")] {
+        let bench = machine(Stage::New);
+        another_shell(&bench, "another shell");
+        let folder = bench.at(SHELL).join("build/checkpoints/from_aws");
+        let keep = bench.at("another");
+        fs::create_dir(&keep).unwrap();
+        for entry in fs::read_dir(&folder).unwrap().flatten() {
+            fs::copy(entry.path(), keep.join(entry.file_name())).unwrap();
+        }
+        another_shell(&bench, "the shell");
+        let copy = format!("/bin/cp {}/* {}/", keep.display(), folder.display());
+        wrap(&bench, program, &format!("case \"$*\" in *{mark}*) {copy};; esac"));
+        bench.fails(&words(&bench.build()), "SHEF-CLD-053", "small_shell.dcp: it is that of");
+        bench.fails(&words(&bench.afi()), "SHEF-CLD-056", "a build that did not end");
+    }
+}
+
+/// A secret that was found stays found: in HOME, which each call makes anew, after an interrupt, and
+/// without the file.
+#[test]
+fn an_image_whose_secret_was_found_is_never_used() {
+    let leaks = "/bin/grep UDS $CL_DIR/design/shef_image_secret_pkg.sv > $HOME/.Xilinx/webtalk.log";
+    for ends in ["", "[ \"$7\" = SynthCL ] && kill -KILL $PPID"] {
+        let bench = machine(Stage::New);
+        wrap(&bench, "python3", &format!("[ \"$7\" = SynthCL ] && {leaks}\n{ends}"));
+        let build = bench.build();
+        let found = "tmp/home/.Xilinx/webtalk.log, in hexadecimal";
+        let first = bench.run(&words(&build));
+        assert!(!first.status.success());
+        let said = String::from_utf8_lossy(&first.stderr).into_owned();
+        assert_eq!(said.contains("SHEF-CLD-024"), ends.is_empty(), "{said}");
+        let wrapped = bench.at("bin/python3");
+        fs::remove_file(&wrapped).unwrap();
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_shef-fakes"), &wrapped).unwrap();
+        bench.fails(&words(&build), "SHEF-CLD-024", found);
+        fs::remove_dir_all(bench.at("image/tmp")).unwrap();
+        let other = with(&build, &["--place", "Explore"]);
+        for words_of in [&build, &other, &with(&build, &["--dry-run"]), &bench.afi()] {
+            bench.fails(&words(words_of), "SHEF-CLD-024", "the secret of the image was in");
+        }
+    }
+}
+
+/// What a program finds around it leads neither out of the searched folder nor to a dump.
+#[test]
+fn programs_of_a_build_have_no_way_out_of_its_folder() {
+    let bench = machine(Stage::New);
+    bench.write("home/.flexlmrc", "VENDOR_LICENSE_FILE=x\n");
+    bench.write("sourced", &format!("echo sourced > {}\n", bench.at("ran").display()));
+    let seen = bench.at("seen").display().to_string();
+    let script = format!(
+        "{{ /usr/bin/env; /bin/cat /proc/$$/limits /proc/$PPID/limits; /bin/cat $HOME/.flexlmrc; }} > {seen}\n\
+         echo changed >> $HOME/.flexlmrc; echo changed >> $HOME/.Xilinx/Xilinx.lic"
+    );
+    wrap(&bench, "python3", &script);
+    let build = bench.build();
+    let mut shef = bench.shef(&words(&build));
+    let variables = ["XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "TEMP", "TMP"];
+    shef.envs(variables.map(|name| (name, bench.at("home"))));
+    shef.env("BASH_ENV", bench.at("sourced")).env("ENV", bench.at("sourced"));
+    let output = shef.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let seen = fs::read_to_string(&seen).unwrap();
+    assert!(seen.contains("VENDOR_LICENSE_FILE=x"), "the license is there: {seen}");
+    for name in variables {
+        assert!(!seen.lines().any(|line| line.starts_with(&format!("{name}="))), "{name}");
+    }
+    assert!(!bench.at("ran").exists(), "no script of the user");
+    for file in ["home/.flexlmrc", "home/.Xilinx/Xilinx.lic"] {
+        assert!(!fs::read_to_string(bench.at(file)).unwrap().contains("changed"), "{file}");
+    }
+    // 1 byte: no dump, also none that Linux hands to a program. A lower limit of the test's stays.
+    let cores: Vec<&str> =
+        seen.lines().filter_map(|line| line.strip_prefix("Max core file size")).collect();
+    assert_eq!(cores.len(), 2, "the program and shef: {seen}");
+    for core in cores {
+        let mut limits = core.split_whitespace();
+        let [soft, hard] = [limits.next(), limits.next()].map(Option::unwrap);
+        assert!(soft == hard && ["0", "1"].contains(&soft), "{core}");
+    }
+}
+
 /// What the helps of these codes tell to do gets the user on.
 #[test]
 fn a_tarball_that_is_gone_or_damaged_and_a_build_that_is_done_have_a_way_on() {
@@ -234,8 +416,10 @@ fn a_tarball_that_is_gone_or_damaged_and_a_build_that_is_done_have_a_way_on() {
     let (build, afi) = (bench.build(), bench.afi());
     assert_eq!(bench.fails(&words(&afi), "SHEF-CLD-056", "no build has begun"), 5);
     // The tarball is packed, and the build does not end.
-    bench.faults("build leak-log");
-    bench.fails(&words(&build), "SHEF-CLD-024", "in hexadecimal");
+    let mut zip = shef_fakes::script::zip("log", b"text");
+    zip[6] = 1;
+    fs::write(bench.at("image/log.zip"), zip).unwrap();
+    bench.fails(&words(&build), "SHEF-CLD-045", "log.zip/log: it is encrypted");
     bench.fails(&words(&afi), "SHEF-CLD-056", "a build that did not end");
     let tarball = |bench: &Bench| {
         let all = fs::read_dir(bench.at("image/out")).unwrap().flatten().map(|it| it.path());
@@ -245,12 +429,7 @@ fn a_tarball_that_is_gone_or_damaged_and_a_build_that_is_done_have_a_way_on() {
     // Before its end, a build makes it again.
     let (first, _) = tarball(&bench);
     fs::write(&first, "cut").unwrap();
-    bench.faults("");
-    for log in fs::read_dir(bench.at("image/cl_shef/build/scripts")).unwrap().flatten() {
-        if log.path().to_string_lossy().ends_with(".vivado.log") {
-            fs::remove_file(log.path()).unwrap();
-        }
-    }
+    fs::remove_file(bench.at("image/log.zip")).unwrap();
     // Other choices: another tarball, with the time of its begin, and the first one is gone at the end.
     std::thread::sleep(std::time::Duration::from_millis(1100));
     bench.ok(&words(&with(&build, &["--place", "Explore"])));
@@ -265,6 +444,21 @@ fn a_tarball_that_is_gone_or_damaged_and_a_build_that_is_done_have_a_way_on() {
     fs::write(&second, &whole[..whole.len() / 2]).unwrap();
     for words_of in [&build, &afi] {
         bench.fails(&words(words_of), "SHEF-CLD-026", "expected a tarball with");
+    }
+    // Another one, which is whole.
+    let record = fs::read(bench.at("image/build.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_slice(&record).unwrap();
+    let manifest = shef_cloud::tarball::Manifest {
+        shell_version: "0x10212415".to_owned(),
+        hdk_version: "2.3.2".to_owned(),
+        tool_version: "v2025.1".to_owned(),
+        tag: record["tag"].as_str().unwrap().to_owned(),
+    };
+    bench.write("other.dcp", "another checkpoint");
+    fs::remove_file(&second).unwrap();
+    shef_cloud::tarball::pack(&bench.at("other.dcp"), &manifest, &second).unwrap();
+    for words_of in [&build, &afi] {
+        bench.fails(&words(words_of), "SHEF-CLD-026", "expected a tarball with the SHA-256 of");
     }
     fs::remove_file(&second).unwrap();
     for words_of in [&build, &afi] {
@@ -536,6 +730,25 @@ fn every_failure_of_aws_on_the_way_to_an_image_has_its_code() {
     let bench = machine(Stage::Built);
     bench.faults("describe-afi unavailable");
     bench.fails(&words(&bench.afi()), "SHEF-CLD-030", "unavailable");
+    // One that was deleted at AWS: the object goes, and the next call requests another image.
+    let bench = machine(Stage::Built);
+    bench.faults("describe-afi status 1");
+    bench.fails(&words(&bench.afi()), "SHEF-CLD-011", "it did not work");
+    bench.faults("");
+    let gone = |bench: &Bench| {
+        let mut world = bench.world();
+        assert_eq!((world.afis.len(), world.objects.len()), (1, 1));
+        world.afis.clear();
+        world.keep(&bench.at(""));
+    };
+    gone(&bench);
+    let looks = || bench.calls().iter().filter(|call| call.starts_with("describe-afi")).count();
+    let before = looks();
+    let status = bench.fails(&words(&bench.afi()), "SHEF-CLD-030", "is unknown at AWS");
+    assert_eq!((status, looks() - before), (1, 3), "a new image may be unknown for a moment");
+    assert!(bench.world().objects.is_empty(), "the object holds the secret");
+    bench.ok(&words(&bench.afi()));
+    assert!(bench.world().objects.is_empty() && bench.world().afis.len() == 1);
 }
 
 #[test]
@@ -861,6 +1074,21 @@ fn a_dry_run_changes_nothing_and_shows_every_command() {
         dry(&["cloud", "new", "second", "--hdk", &kit, "--vendor", "vendor"])
             .contains("shef_image_secret_pkg.sv")
     );
+    // A name that is not free, and a folder that an interrupted call left.
+    let new = |name, more: &[&str]| {
+        let words = ["cloud", "new", name, "--hdk", &kit, "--vendor", "vendor"];
+        [&words, more].concat().iter().map(|it| (*it).to_owned()).collect::<Vec<_>>()
+    };
+    bench.write("other/file", "theirs");
+    for name in ["image", "other"] {
+        for more in [&["--dry-run"][..], &[]] {
+            bench.fails(&words(&new(name, more)), "SHEF-CLD-017", "expected a name that is free");
+        }
+    }
+    bench.write("left/.shef-cloud", "");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode;
+    fs::set_permissions(bench.at("left"), mode(0o700)).unwrap();
+    assert!(dry(&words(&new("left", &[]))).contains("remove left, which an interrupted call left"));
     // Finished steps are not done again.
     let build = dry(&words(&bench.build()));
     assert!(build.contains("the build is done") && !build.contains("-f "), "{build}");
