@@ -10,7 +10,6 @@ use shef_cloud::lock::Lock;
 use shef_cloud::logic::{self, Folder, Image};
 use shef_cloud::tarball::Checked;
 use shef_cloud::{CloudError, Step, place};
-use shef_console::file::Outputs;
 use shef_console::{CliError, Exit, Output, file, hex, interrupt};
 use shef_kernel::KernelImage;
 use shef_proto::crypto::sha256;
@@ -127,6 +126,14 @@ pub fn run(output: &Output, args: &AfiArgs) -> Result<Exit, CliError> {
         let missing = std::io::Error::from(std::io::ErrorKind::NotADirectory);
         return Err(CliError::write_file(&args.lock, &missing));
     }
+    // Nothing but an earlier lock file is replaced: all inputs have names, too.
+    if args.lock.exists() && Lock::read(&args.lock).is_err() {
+        let text = format!(
+            "the output {} exists and is no lock file: give another name, or remove it first",
+            args.lock.display()
+        );
+        return Err(CliError::new("SHEF-CLI-026", text));
+    }
     // A dry run changes nothing: it does not take the folder.
     let (_folder, image) = if args.programs.dry_run {
         let image = logic::read(&args.dir)?;
@@ -145,9 +152,6 @@ pub fn run(output: &Output, args: &AfiArgs) -> Result<Exit, CliError> {
         Ok(hex::encode(&sha256(&file::read(&args.dir.join(name), 1 << 16)?)))
     };
     let (certificate, anchor) = (of(CERTIFICATE)?, of(ANCHOR)?);
-    // The lock file replaces none of these.
-    file::are_inputs(&args.dir);
-    Outputs::new([])?.elsewhere(&args.lock)?;
     let order = Order {
         region,
         bucket: args.bucket.clone(),

@@ -490,6 +490,11 @@ fn an_image_begins_only_with_names_and_a_record_that_can_be_right() {
         assert_eq!(bench.fails(&words(&words_of), "SHEF-CLD-054", says), 5);
     }
     bench.fails(&words(&other("digits.lock", "nowhere/digits.lock")), "SHEF-CLI-015", "nowhere");
+    for input in ["digits.corim", "image/anchor.toml", "image/device-id.der"] {
+        let before = fs::read(bench.at(input)).unwrap();
+        assert_eq!(bench.fails(&words(&other("digits.lock", input)), "SHEF-CLI-026", input), 2);
+        assert_eq!(fs::read(bench.at(input)).unwrap(), before);
+    }
     let calls = || bench.calls().iter().filter(|call| call.contains(": aws ")).count();
     assert_eq!(calls(), 0, "before any request");
     bench.faults("create-afi denied");
