@@ -116,7 +116,10 @@ pub async fn restore(config: &Config, from: &Path, now: i64) -> Result<()> {
     let ready = async {
         let refused = |problem: Problem| {
             // Not the service's database, but a file that was named.
-            let kind = if problem.kind == Kind::Store { Kind::Backup } else { problem.kind };
+            let kind = match problem.kind {
+                Kind::Store | Kind::Broken => Kind::Backup,
+                kind => kind,
+            };
             let why = problem.with_cause();
             kind.because(format!("{} cannot be restored: {why}", from.display()))
         };
