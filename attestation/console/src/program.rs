@@ -1,13 +1,18 @@
 //! How a program begins and ends, and the commands that every program has.
 
+use std::time::Duration;
+
 use clap::error::ContextValue;
 use clap::{CommandFactory, Parser};
 use shef_proto::text::one_line;
 
 use crate::codes::{self, Groups};
-use crate::{CliError, Exit, Output, explain, generated, output};
+use crate::{CliError, Exit, Log, Output, explain, generated, output};
 
-/// Parses the command line, runs the command, and prints its error. `codes` are those of the
+/// How long the end of a program waits for the reader of its log.
+const LOG: Duration = Duration::from_secs(2);
+
+/// Parses the command line, runs the command, writes what is left of its log, and prints its error. `codes` are those of the
 /// program's libraries; errors propose `explain` of the program `explainer`. Returns the exit
 /// status.
 pub fn main<A: Parser>(
@@ -25,7 +30,11 @@ pub fn main<A: Parser>(
         }
     };
     let output = output(&args);
-    run(&output, args).unwrap_or_else(|error| {
+    let ended = run(&output, args);
+    if let Some(log) = Log::installed() {
+        log.flush(LOG);
+    }
+    ended.unwrap_or_else(|error| {
         output.error(&error);
         error.exit()
     })

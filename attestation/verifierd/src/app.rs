@@ -127,8 +127,8 @@ pub fn signer(config: &Config) -> Result<Signer> {
     scrubbed::<DERIVATION, _>(|| Signer::new(&*read_secret(&config.signing_key)?, retired))
 }
 
-/// Checks that every key that has signed receipts is still published: without it, nobody can verify
-/// them.
+/// Checks that every key that has signed receipts is still published, as their verification needs
+/// it.
 ///
 /// # Errors
 /// The first that is not.
@@ -188,12 +188,12 @@ impl App {
         self.store.add_signer(&hex::encode(signer.public_keys()[0].as_bytes()), self.now()).await
     }
 
-    /// Finds out whether the database can be written.
+    /// Writes to a log that was late, which recovers with its next line, and to the database, to
+    /// find out whether they can be written.
     ///
     /// # Errors
-    /// It cannot.
+    /// The database cannot.
     pub async fn probe(&self) -> Result<()> {
-        // A log heals by its next line.
         if Log::installed().is_some_and(|log| !log.works()) {
             tracing::error!(target: "audit", action = "log-late", "lines of the log were lost or late");
         }
@@ -473,10 +473,9 @@ impl App {
                 }
                 head = audit.head();
             }
-            Ok::<_, shef_proto::receipt::ReceiptError>((
-                head,
-                Forgotten { tenant: name, head, time }.sign(signer.cose()),
-            ))
+            let signed = (head.seq > heads.kept.seq)
+                .then(|| Forgotten { tenant: name, head, time }.sign(signer.cose()));
+            Ok::<_, shef_proto::receipt::ReceiptError>(signed.map(|signed| (head, signed)))
         });
         let verified = verified.await.map_err(|error| Kind::Internal.because(error.to_string()))?;
         let bad = |error: shef_proto::receipt::ReceiptError| {
@@ -485,10 +484,7 @@ impl App {
                 error.code()
             ))
         };
-        let (to, signed) = verified.map_err(bad)?;
-        if to.seq == from.seq {
-            return Ok(0);
-        }
+        let Some((to, signed)) = verified.map_err(bad)? else { return Ok(0) };
         self.store.forget_receipts(&Event::own(tenant, time), from, to, &signed).await
     }
 

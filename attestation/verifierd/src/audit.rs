@@ -61,7 +61,7 @@ impl Quiet {
 
 /// Refused logins of one network that may be logged in a burst, and the time until one more may be.
 const LOGINS: (u32, Duration) = (50, Duration::from_secs(2));
-/// Networks with an account of their own; all others share one.
+/// Networks that have separate accounts; all others share one.
 const NETWORKS: usize = 256;
 
 /// Admits messages about refused logins by the network that they come from: a noisy one does not
@@ -126,7 +126,7 @@ const WRITTEN: Duration = Duration::from_secs(2);
 /// The log, if it has the lines that `audit.required` is about.
 ///
 /// # Errors
-/// [`Kind::Log`]: there is none, or SHEF_LOG leaves these lines out.
+/// [`Kind::Log`]: the program has no log, or SHEF_LOG filters these lines out.
 pub fn required() -> Result<Log> {
     let text = "SHEF_LOG leaves out the audit lines, which audit.required asks for: add audit=info";
     match Log::installed() {

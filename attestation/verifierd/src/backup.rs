@@ -25,6 +25,13 @@ async fn look(config: &Config, present: bool) -> Result<Store> {
     })
 }
 
+/// The same, as it is at this moment, whatever the service writes.
+async fn still(config: &Config) -> Result<Store> {
+    let store = look(config, true).await?;
+    store.hold().await?;
+    Ok(store)
+}
+
 /// Writes a consistent copy of the database while the service runs. Its keys are sealed; it does
 /// not contain the KEK.
 ///
@@ -57,10 +64,7 @@ pub async fn backup(config: &Config, to: &Path) -> Result<()> {
         // The final name only ever holds a complete copy.
         let part = Part::new(to, 0o600, to, |_| Ok(())).map_err(|error| cannot(to, error))?;
         store.copy_to(part.path()).await.map_err(|problem| cannot(to, problem.with_cause()))?;
-        let copy = Store::copy(part.path(), &kek).await?;
-        let audited = audit_copy(config, &copy).await;
-        copy.close().await;
-        audited?;
+        audit_copy(config, part.path(), &kek).await?;
         part.place(to).map_err(|error| cannot(to, error))
     }
     .await;
@@ -114,7 +118,7 @@ pub async fn restore(config: &Config, from: &Path, now: i64) -> Result<()> {
     let part = Part::new(path, 0o600, path, |file| std::io::copy(&mut backup, file).map(drop))
         .map_err(|error| cannot(path, error))?;
     let ready = async {
-        let refused = |problem: Problem| {
+        audit_copy(config, part.path(), &kek).await.map_err(|problem| {
             // Not the service's database, but a file that was named.
             let kind = match problem.kind {
                 Kind::Store | Kind::Broken => Kind::Backup,
@@ -122,11 +126,7 @@ pub async fn restore(config: &Config, from: &Path, now: i64) -> Result<()> {
             };
             let why = problem.with_cause();
             kind.because(format!("{} cannot be restored: {why}", from.display()))
-        };
-        let copy = Store::copy(part.path(), &kek).await.map_err(refused)?;
-        let audited = audit_copy(config, &copy).await;
-        copy.close().await;
-        audited.map_err(refused)?;
+        })?;
         let store = Store::command(&Database::Sqlite(part.path().to_owned()), &kek).await?;
         // One more second: a session made within this second expires then.
         let forgot = store.forget_sessions(now + config.limits.session_seconds + 1).await;
@@ -170,23 +170,22 @@ pub struct Audited {
 /// # Errors
 /// The first receipt or event that breaks a chain.
 pub async fn audit(config: &Config) -> Result<Vec<Audited>> {
-    let store = look(config, true).await?;
-    let result = async {
-        store.hold().await?;
-        audit_in(config, &store).await
-    }
-    .await;
+    let store = still(config).await?;
+    let result = audit_in(config, &store).await;
     store.close().await;
     result
 }
 
-/// Audits a copy of the database. One of an older version is audited once a service has extended
-/// it.
-async fn audit_copy(config: &Config, copy: &Store) -> Result<()> {
-    if copy.found < version() {
-        return Ok(());
-    }
-    audit_in(config, copy).await.map(drop)
+/// Checks and audits a copy of the database. A copy of an older version is only checked: the audit
+/// needs the tables that a service adds at its start.
+async fn audit_copy(config: &Config, path: &Path, kek: &Kek) -> Result<()> {
+    let copy = Store::copy(path, kek).await?;
+    let audited = match copy.found < version() {
+        true => Ok(()),
+        false => audit_in(config, &copy).await.map(drop),
+    };
+    copy.close().await;
+    audited
 }
 
 async fn audit_in(config: &Config, store: &Store) -> Result<Vec<Audited>> {
@@ -259,9 +258,8 @@ pub async fn events<E: From<Problem>>(
         let text = format!("there is no tenant {name} in the configuration");
         return Err(Kind::Config.because(text).into());
     }
-    let store = look(config, true).await?;
+    let store = still(config).await?;
     let result = async {
-        store.hold().await?;
         for known in
             config.tenants.iter().filter(|known| tenant.is_none_or(|name| name == known.name))
         {

@@ -7,7 +7,7 @@ use crate::config::{Config, Database};
 use crate::init;
 use crate::problem::Result;
 use crate::run::{descriptors, ends_soon};
-use crate::secrets::Kek;
+use crate::secrets::{Kek, Signer};
 use crate::store::{Store, version};
 use crate::time;
 use crate::tls;
@@ -46,7 +46,7 @@ pub async fn check(config: &Config, now: i64) -> Result<Report> {
     match Store::look(&config.database, &kek, false).await? {
         None => report.notes.push("there is no database yet: run makes it".into()),
         Some(store) => {
-            let looked = look(config, &store, now, &mut report, &mut ends).await;
+            let looked = look(config, &store, &signer, now, &mut report, &mut ends).await;
             store.close().await;
             looked?;
         }
@@ -65,6 +65,7 @@ pub async fn check(config: &Config, now: i64) -> Result<Report> {
 async fn look(
     config: &Config,
     store: &Store,
+    signer: &Signer,
     now: i64,
     report: &mut Report,
     ends: &mut Vec<(&'static str, i64)>,
@@ -74,7 +75,7 @@ async fn look(
         return Ok(());
     }
     store.sound().await?;
-    published(&signer(config)?, &store.signers().await?)?;
+    published(signer, &store.signers().await?)?;
     let of = if matches!(config.database, Database::Sqlite(_)) { "SQLite" } else { "PostgreSQL" };
     if store.found < version() {
         report.notes.push(format!(

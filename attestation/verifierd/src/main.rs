@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Parser, Subcommand};
 use shef_console::{CliError, Common, Exit, Log, Output, applied, exit, output, program, shell};
@@ -34,9 +34,6 @@ impl<'a> MakeWriter<'a> for Lines {
         if line.target() == "audit" { self.0.first() } else { self.0.clone() }
     }
 }
-
-/// How long the end of the program waits for the reader of its log.
-const LOG: Duration = Duration::from_secs(2);
 
 #[derive(Parser)]
 #[command(
@@ -474,17 +471,14 @@ fn main() -> ExitCode {
         |output, args: Args| {
             let filter =
                 EnvFilter::try_from_env("SHEF_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-            let log = Log::install();
             tracing_subscriber::fmt()
                 .json()
                 .flatten_event(true)
                 .with_env_filter(filter)
-                .with_writer(Lines(log.clone()))
+                .with_writer(Lines(Log::install()))
                 .log_internal_errors(false)
                 .init();
-            let ended = command(output, args.command);
-            log.flush(LOG);
-            ended
+            command(output, args.command)
         },
     );
     ended.into()

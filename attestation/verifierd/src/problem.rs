@@ -222,7 +222,7 @@ impl From<sqlx::Error> for Problem {
         // The text may hold SQL but no values: parameters are bound.
         tracing::error!(error = %error, "store");
         let cause = Some(error.to_string());
-        if error.as_database_error().is_some_and(lasts) {
+        if error.as_database_error().is_some_and(is_permanent) {
             let text = "the database is damaged, read-only, or lacks a table or a right";
             return Self { cause, ..Self::new(Kind::Broken, text) };
         }
@@ -231,9 +231,9 @@ impl From<sqlx::Error> for Problem {
     }
 }
 
-/// Whether a fault of a database stays until somebody mends it: by SQLSTATE, or by SQLite's code,
-/// whose last byte is the kind.
-fn lasts(error: &dyn sqlx::error::DatabaseError) -> bool {
+/// Whether a database error is permanent, by its SQLSTATE or by SQLite's error code, whose low byte
+/// is the primary code.
+fn is_permanent(error: &dyn sqlx::error::DatabaseError) -> bool {
     const POSTGRES: [&str; 6] = ["42", "3D", "3F", "25006", "XX001", "XX002"];
     // Not allowed, read-only, corrupt, no database.
     const SQLITE: [u32; 4] = [3, 8, 11, 26];

@@ -647,14 +647,7 @@ fn kill_nine_loses_no_receipt_and_releases_nothing_twice() {
     let device = Device::new(1);
     let process = run(&dir);
     furnish(&process.client, &device);
-    process
-        .client
-        .call(
-            "PUT",
-            "/v1/keys/data",
-            &json!({"layer": "shield", "policy": "default", "generate": 32}),
-        )
-        .ok();
+    process.client.put_key("data").ok();
     let (mut process, mut cases) = (Some(process), Vec::new());
     for round in 0..6u64 {
         let Process { mut child, client } = process.take().unwrap();
@@ -811,13 +804,7 @@ fn a_full_disk_releases_nothing_and_loses_nothing() {
     let device = Device::new(1);
     let Process { mut child, client } = run(&dir);
     furnish(&client, &device);
-    client
-        .call(
-            "PUT",
-            "/v1/keys/data",
-            &json!({"layer": "shield", "policy": "default", "generate": 32}),
-        )
-        .ok();
+    client.put_key("data").ok();
     let (_, public) = generate_key_pair(&mut SystemEntropy);
     let request = || {
         let (session, nonce) = client.session(Layer::Shield, Some(&public));
@@ -957,14 +944,7 @@ fn backup_restore_and_audit() {
     let device = Device::new(1);
     let process = run(&dir);
     furnish(&process.client, &device);
-    process
-        .client
-        .call(
-            "PUT",
-            "/v1/keys/data",
-            &json!({"layer": "shield", "policy": "default", "generate": 32}),
-        )
-        .ok();
+    process.client.put_key("data").ok();
     let (_, public) = generate_key_pair(&mut SystemEntropy);
     let release = |client: &Client| {
         let (session, nonce) = client.session(Layer::Shield, Some(&public));
@@ -977,7 +957,7 @@ fn backup_restore_and_audit() {
     let copy = copy.to_str().unwrap();
     assert!(command(&["backup", "--config", &dir.config, "--out", copy]).status.success());
     fails(&["backup", "--config", &dir.config, "--out", copy], 5, "SHEF-SVC-009");
-    // Whoever reads everything sees one moment, whatever is released meanwhile.
+    // An audit reads one snapshot, although the service releases keys meanwhile.
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let config = Config::read(std::path::Path::new(&dir.config)).unwrap();
     let kek = Kek::read(&config.kek).unwrap();

@@ -145,14 +145,7 @@ fn sessions_of_other_protocols_release_nothing_and_strangers_only_attest() {
     let (path, session) = new_session(&service.operator, "");
     let token = path.rsplit('/').next().unwrap();
     let nonce = STANDARD.decode(session["nonce"].as_str().unwrap()).unwrap();
-    service
-        .operator
-        .call(
-            "PUT",
-            "/v1/keys/data",
-            &json!({"layer": "shield", "policy": "default", "generate": 32}),
-        )
-        .ok();
+    service.operator.put_key("data").ok();
     let body = json!({"key": "data", "session": token, "evidence": b64(&device.evidence(Layer::Shield, &nonce))});
     service.operator.post("/v1/release", &body).problem(400, "SHEF-SVC-040");
     client.post("/v1/release", &body).problem(401, "SHEF-SVC-027");

@@ -198,13 +198,7 @@ fn the_service_signs_with_a_new_key_and_publishes_the_old_one() {
     let operator = &service.operator;
     let device = Device::new(1);
     service.furnish(&device);
-    operator
-        .call(
-            "PUT",
-            "/v1/keys/data",
-            &json!({"layer": "shield", "policy": "default", "generate": 32}),
-        )
-        .ok();
+    operator.put_key("data").ok();
     let release = || {
         let (_, public) = generate_key_pair(&mut SystemEntropy);
         let (session, nonce) = operator.session(Layer::Shield, Some(&public));

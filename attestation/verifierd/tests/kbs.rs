@@ -31,14 +31,7 @@ fn a_kbs_client_fetches_a_resource() {
     kbs.fetch("default/key/two").problem(404, "SHEF-SVC-020");
     kbs.fetch("default/key/..%2fone").problem(404, "SHEF-SVC-020");
     // A key is not a resource, and a resource is not a key.
-    service
-        .operator
-        .call(
-            "PUT",
-            "/v1/keys/one",
-            &json!({"layer": "shield", "policy": "default", "generate": 32}),
-        )
-        .ok();
+    service.operator.put_key("one").ok();
     kbs.fetch("keys/shield/one").problem(401, "SHEF-SVC-027");
     let (session, nonce) = service.operator.session(Layer::Kernel, None);
     let body = json!({"key": "default/key/one", "session": session, "evidence": b64(&device.evidence(Layer::Kernel, &nonce))});

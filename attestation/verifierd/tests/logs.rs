@@ -1,5 +1,5 @@
-//! A log that nobody reads takes nothing from the service: it loses lines and no request. Where the
-//! log is required, nothing is released without its line.
+//! If the reader of the log stops or closes it, the service loses log lines but answers every
+//! request. If the configuration requires the log, the service releases no key without a line.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStderr, Command, Stdio};
@@ -40,8 +40,7 @@ impl Logged {
 
     fn furnish(&self) {
         furnish(&self.client, &self.device);
-        let key = json!({"layer": "shield", "policy": "default", "generate": 32});
-        self.client.call("PUT", "/v1/keys/data", &key).ok();
+        self.client.put_key("data").ok();
     }
 
     fn release(&self) -> HttpResponse {

@@ -282,13 +282,7 @@ fn a_signers_certificate_is_watched() {
 fn released(service: &Service, device: &Device) {
     let operator = &service.operator;
     service.furnish(device);
-    operator
-        .call(
-            "PUT",
-            "/v1/keys/data",
-            &json!({"layer": "shield", "policy": "default", "generate": 32}),
-        )
-        .ok();
+    operator.put_key("data").ok();
     for _ in 0..4 {
         let (_, public) = generate_key_pair(&mut SystemEntropy);
         let (session, nonce) = operator.session(Layer::Shield, Some(&public));
@@ -406,13 +400,7 @@ fn changes_and_refusals_are_events_of_one_chain() {
     let service = Service::start();
     let operator = &service.operator;
     service.furnish(&Device::new(1));
-    operator
-        .call(
-            "PUT",
-            "/v1/keys/data",
-            &json!({"layer": "shield", "policy": "default", "generate": 32}),
-        )
-        .ok();
+    operator.put_key("data").ok();
     operator
         .call("POST", "/v1/keys/data/rotate", &json!({"policy": "default", "generate": 32}))
         .ok();
@@ -754,7 +742,7 @@ fn check_looks_and_touches_nothing() {
     assert!(!database.exists());
 }
 
-/// A fault that stays until somebody mends the database invites nobody to try again.
+/// A permanent database error is a 500 without `Retry-After`.
 #[test]
 fn a_database_that_lacks_a_table_is_no_passing_fault() {
     let service = Service::start();
@@ -788,14 +776,7 @@ fn the_signing_key_is_rotated_by_a_command() {
     let (_, third) = signing::rotate(&config(&service)).unwrap();
     reload(&service, |text| text);
     assert_eq!(ids(&service), [third, new, old]);
-    service
-        .operator
-        .call(
-            "PUT",
-            "/v1/keys/more",
-            &json!({"layer": "shield", "policy": "default", "generate": 32}),
-        )
-        .ok();
+    service.operator.put_key("more").ok();
     // The chain across the rotation verifies with all of them.
     assert_eq!(service.runtime.block_on(backup::audit(&config(&service))).unwrap()[0].head.seq, 4);
     // Without one of them it does not, and neither check nor a service passes over it.

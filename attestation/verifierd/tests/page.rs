@@ -31,13 +31,7 @@ fn the_page_shows_everything_and_escapes_it() {
     let operator = &service.operator;
     assert!(html(operator, "/").contains("No device has shown genuine evidence yet."));
     service.furnish(&device);
-    operator
-        .call(
-            "PUT",
-            "/v1/keys/data",
-            &json!({"layer": "shield", "policy": "default", "generate": 32}),
-        )
-        .ok();
+    operator.put_key("data").ok();
     let (session, nonce) = operator.session(Layer::Kernel, None);
     operator
         .post(
@@ -161,13 +155,7 @@ mod long {
         let operator = &service.operator;
         let device = Device::new(1);
         service.furnish(&device);
-        operator
-            .call(
-                "PUT",
-                "/v1/keys/data",
-                &json!({"layer": "shield", "policy": "default", "generate": 32}),
-            )
-            .ok();
+        operator.put_key("data").ok();
         let (_, public) = generate_key_pair(&mut SystemEntropy);
         let (session, nonce) = operator.session(Layer::Shield, Some(&public));
         operator

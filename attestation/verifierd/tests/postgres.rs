@@ -19,7 +19,7 @@ use shef_verifierd::secrets::{Kek, SystemEntropy};
 use shef_verifierd::store::Store;
 use tokio::runtime::Runtime;
 
-use crate::binary::{Process, command, dir, run, signal};
+use crate::binary::{Dir, Process, command, dir, run, signal};
 use shef_fixtures::service::*;
 
 /// A server in a temporary folder, run by an unprivileged user; dropping it stops it.
@@ -172,6 +172,18 @@ fn config(dir: &Path) -> Config {
     Config::read(&dir.join("verifierd.toml")).unwrap()
 }
 
+/// A set-up on the server, whose callers may send as much as they like.
+fn unlimited(server: &Postgres) -> Dir {
+    let dir = dir();
+    dir.configure(|text| {
+        format!(
+            "{}\n[limits]\nrate = 1000000\nburst = 1000000\n",
+            text.replace("sqlite:verifierd.db", &server.url())
+        )
+    });
+    dir
+}
+
 /// A server with a certificate of another CA, or for another name, is rejected.
 fn over_tls_or_not_at_all(server: &Postgres) {
     let folder = tempfile::tempdir().unwrap();
@@ -269,14 +281,7 @@ fn two_replicas_release_once_and_see_each_others_changes() {
     let other = Client::new(&first.dir, &format!("https://{}", second.address), Some("operator"));
     let device = Device::new(1);
     first.furnish(&device);
-    first
-        .operator
-        .call(
-            "PUT",
-            "/v1/keys/data",
-            &json!({"layer": "shield", "policy": "default", "generate": 32}),
-        )
-        .ok();
+    first.operator.put_key("data").ok();
     let (_, public) = generate_key_pair(&mut SystemEntropy);
     for round in 0..12 {
         // A session of one replica is valid at the other.
@@ -358,31 +363,14 @@ fn a_paused_replica_takes_nothing_from_the_others() {
         println!("skipped: PostgreSQL is not installed, or does not start as an unprivileged user");
         return;
     };
-    let (runtime, dir) = (Runtime::new().unwrap(), dir());
-    dir.configure(|text| {
-        format!(
-            "{}\n[limits]\nrate = 1000000\nburst = 1000000\n",
-            text.replace("sqlite:verifierd.db", &server.url())
-        )
-    });
+    let (runtime, dir) = (Runtime::new().unwrap(), unlimited(&server));
     let replicas: Vec<Process> = (0..2).map(|_| run(&dir)).collect();
     let client = &replicas[1].client;
     let device = Device::new(1);
     furnish(client, &device);
-    client
-        .call(
-            "PUT",
-            "/v1/keys/data",
-            &json!({"layer": "shield", "policy": "default", "generate": 32}),
-        )
-        .ok();
-    let cases = |client: &Client| Cases {
-        device: Device::new(1),
-        clients: vec![client.clone()],
-        done: Default::default(),
-        refused: AtomicUsize::new(0),
-    };
-    let (paused, innocent) = (cases(&replicas[0].client), cases(client));
+    client.put_key("data").ok();
+    let (paused, innocent) =
+        (Cases::new(vec![replicas[0].client.clone()]), Cases::new(vec![client.clone()]));
     let stop = AtomicBool::new(false);
     let holds = async || {
         let pool = sqlx::PgPool::connect(&server.url()).await.unwrap();
@@ -438,6 +426,10 @@ fn a_paused_replica_takes_nothing_from_the_others() {
     let all = innocent.done.into_inner().unwrap();
     paused.done.lock().unwrap().extend(all);
     paused.check(client);
+    for mut replica in replicas {
+        signal(&replica.child, "-TERM");
+        replica.child.wait().unwrap();
+    }
 }
 
 /// Release requests, and every replica's responses to them.
@@ -451,6 +443,11 @@ struct Cases {
 }
 
 impl Cases {
+    fn new(clients: Vec<Client>) -> Self {
+        let (done, refused) = (Default::default(), AtomicUsize::new(0));
+        Self { device: Device::new(1), clients, done, refused }
+    }
+
     fn request(&self, client: &Client) -> Option<Value> {
         let (_, public) = generate_key_pair(&mut SystemEntropy);
         let body = json!({"layer": "shield", "recipient": b64(public.as_bytes())}).to_string();
@@ -537,29 +534,12 @@ mod long {
             );
             return;
         };
-        let (runtime, dir) = (Runtime::new().unwrap(), dir());
-        dir.configure(|text| {
-            format!(
-                "{}\n[limits]\nrate = 1000000\nburst = 1000000\n",
-                text.replace("sqlite:verifierd.db", &server.url())
-            )
-        });
+        let (runtime, dir) = (Runtime::new().unwrap(), unlimited(&server));
         let mut replicas: Vec<Process> = (0..3).map(|_| run(&dir)).collect();
         let clients: Vec<Client> = replicas.iter().map(|replica| replica.client.clone()).collect();
-        let cases = Cases {
-            device: Device::new(1),
-            clients,
-            done: Default::default(),
-            refused: AtomicUsize::new(0),
-        };
+        let cases = Cases::new(clients);
         furnish(&cases.clients[0], &cases.device);
-        cases.clients[0]
-            .call(
-                "PUT",
-                "/v1/keys/data",
-                &json!({"layer": "shield", "policy": "default", "generate": 32}),
-            )
-            .ok();
+        cases.clients[0].put_key("data").ok();
 
         // Under load a replica is killed, then the database crashes and comes back.
         let stop = AtomicBool::new(false);

@@ -306,20 +306,8 @@ fn keys_have_versions_windows_and_switches_and_their_policy_is_frozen() {
     operator
         .call("PUT", "/v1/keys/bad", &json!({"layer": "shield", "policy": "nope", "generate": 32}))
         .problem(404, "SHEF-SVC-020");
-    operator
-        .call(
-            "PUT",
-            "/v1/keys/data",
-            &json!({"layer": "shield", "policy": "default", "generate": 32}),
-        )
-        .problem(409, "SHEF-SVC-054");
-    operator
-        .call(
-            "PUT",
-            "/v1/keys/Bad",
-            &json!({"layer": "shield", "policy": "default", "generate": 32}),
-        )
-        .problem(422, "SHEF-SVC-055");
+    operator.put_key("data").problem(409, "SHEF-SVC-054");
+    operator.put_key("Bad").problem(422, "SHEF-SVC-055");
 }
 
 #[test]

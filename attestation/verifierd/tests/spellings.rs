@@ -27,13 +27,7 @@ type Path<'a> = (&'a str, &'a dyn Fn(&dyn Fn(Vec<u8>) -> Vec<u8>) -> (HttpRespon
 fn evidence_with_the_other_s_is_refused_at_every_path() {
     let (service, device, client) = furnished();
     let operator = &service.operator;
-    operator
-        .call(
-            "PUT",
-            "/v1/keys/data",
-            &json!({"layer": "shield", "policy": "default", "generate": 32}),
-        )
-        .ok();
+    operator.put_key("data").ok();
     let appraise = |layer: Layer, change: &dyn Fn(Vec<u8>) -> Vec<u8>| {
         let (session, nonce) = operator.session(layer, None);
         let evidence = change(device.evidence(layer, &nonce));

@@ -15,7 +15,7 @@ use shef_device::Uri;
 use shef_remote::{Limits, TlsFiles, list};
 use tokio::signal::unix::SignalKind;
 
-/// How long a notification, or the end of the program, waits for the reader of the log.
+/// How long a notification waits for the reader of the log.
 const LOG: Duration = Duration::from_millis(500);
 
 /// Runs next to the card: carries ciphertext between owners and cards.
@@ -105,11 +105,7 @@ fn main() -> std::process::ExitCode {
         Output::new(json, false, 0, Color::Auto)
     };
     let run = |output: &Output, args: Args| run(output, args.command);
-    let ended = program::main("shef-agent", shef_agent::codes, output, run);
-    if let Some(log) = Log::installed() {
-        log.flush(LOG);
-    }
-    ended.into()
+    program::main("shef-agent", shef_agent::codes, output, run).into()
 }
 
 fn run(output: &Output, command: Command) -> Result<Exit, CliError> {
@@ -192,7 +188,7 @@ fn notify(state: &str) {
     use std::os::linux::net::SocketAddrExt;
     use std::os::unix::net::{SocketAddr, UnixDatagram};
     let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
-    // Who is notified finds the lines of before in the log.
+    // The log has every earlier line when the notification arrives.
     if let Some(log) = Log::installed() {
         log.flush(LOG);
     }

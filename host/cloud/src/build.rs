@@ -309,8 +309,8 @@ impl Paths {
         self.temporary.join("home")
     }
 
-    /// What programs of an earlier call left, except for the sources that synthesis read: one that is
-    /// not encrypted has an error of its own.
+    /// Files that programs of an earlier call left. The sources that synthesis reads are not among
+    /// them: the check of their encryption reports a plain one.
     fn left(&self) -> [PathBuf; 5] {
         let scripts = self.build.join("scripts");
         let [temporary, logs, checkpoints, reports] =

@@ -90,8 +90,8 @@ pub fn digest(path: &Path) -> Result<String, CloudError> {
     }
 }
 
-/// Checks that only this user and root can change a file or folder, and a link to it. Modes with a bit
-/// of `but` pass: in a folder with [`STICKY`], nobody can rename what belongs to another.
+/// Checks that only this user and root can change a file or folder, and a link to it. A mode with a
+/// bit of `but` passes: in a folder with [`STICKY`], users can rename only their own files.
 fn own(path: &Path, but: u32) -> Result<(), CloudError> {
     let link = fs::symlink_metadata(path).map_err(CloudError::io("find", path))?;
     let found = fs::metadata(path).map_err(CloudError::io("find", path))?;

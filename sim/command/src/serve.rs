@@ -336,9 +336,6 @@ impl Boot {
 
     /// Takes the folder: the medium of a card that is served stays as it is.
     fn hold(&self) -> Result<(), CliError> {
-        if self.held.get().is_some() {
-            return Ok(());
-        }
         let mark = self.folder.join(SIMULATED);
         let failed = |e: std::io::Error| CliError::write_file(&mark, &e);
         let file = File::options().create(true).append(true).open(&mark).map_err(failed)?;

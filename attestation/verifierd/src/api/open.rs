@@ -28,7 +28,7 @@ pub fn router() -> Router<Arc<App>> {
         .route("/v1/openapi.json", get(description))
 }
 
-/// Anybody may ask for it, so it is written once.
+/// Callers need no credentials, so the text is made only once.
 async fn description() -> impl IntoResponse {
     static TEXT: LazyLock<Bytes> = LazyLock::new(|| openapi().to_string().into());
     ([(header::CONTENT_TYPE, "application/json")], TEXT.clone())
@@ -46,13 +46,14 @@ async fn ready(State(app): Shared) -> Result<Json<Value>> {
         let problem = Kind::Store.because("the database cannot be written");
         return Err(Problem { cause: Some(String::clone(&why)), ..problem.retry_after(5) });
     }
-    let log = Log::installed().map(|log| log.works());
-    if config.audit.required && !audit::required()?.works() {
+    let log = if config.audit.required { Some(audit::required()?) } else { Log::installed() };
+    let works = log.map(|log| log.works());
+    if config.audit.required && works == Some(false) {
         let text =
             "lines of the log are lost or late: its reader is gone or slow, or its disk is full";
         return Err(Kind::Log.because(text).retry_after(5));
     }
-    let log = log.map_or("none", |works| if works { "written" } else { "lost" });
+    let log = works.map_or("none", |works| if works { "written" } else { "lost" });
     Ok(Json(json!({
         "status": "ready",
         "version": env!("CARGO_PKG_VERSION"),

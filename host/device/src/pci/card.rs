@@ -30,6 +30,7 @@ fn allowed(offset: u32) -> bool {
 
 /// Offset of class and revision in configuration space.
 const CLASS_REVISION: u16 = 8;
+
 /// A card behind a PCI function. Its users, this program or an owner behind an agent, can access
 /// the [`REGISTERS`] of the control window only.
 ///

@@ -195,7 +195,7 @@ fn the_scripts_of_a_build_are_those_of_its_start_and_others_cannot_change_them()
         (scripts.clone(), 0o775, 0o755),
         (scripts.join("build_all.tcl"), 0o646, 0o644),
         (scripts.join("aws_build_dcp_from_cl.py"), 0o664, 0o644),
-        // Whoever can rename a folder above them can exchange them all.
+        // A user who can rename a folder above them can replace them all.
         (scripts.parent().unwrap().to_owned(), 0o777, 0o755),
         (bench.at("hdk/hdk"), 0o775, 0o755),
         (bench.at("hdk"), 0o757, 0o755),
