@@ -1,5 +1,5 @@
-//! What every request passes through: identity, rate limit, role, origin, media type, a complete
-//! body within the time and size limits, and a request slot; then logging and metrics.
+//! What every request passes through: identity, rate limit, role, a complete body within the time
+//! and size limits, a place in its lane, origin, and media type; then logging and metrics.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,14 +11,16 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Body as _;
+use shef_tls::admission::network;
 use zeroize::Zeroizing;
 
 use crate::api::{Route, Shared, kbs, routes};
 use crate::app::App;
 use crate::audit;
-use crate::auth::{Identity, identify};
+use crate::auth::{Identity, Rate, identify};
 use crate::bodies::Held;
 use crate::config::Config;
+use crate::lanes::{Lane, Place};
 use crate::metrics::Counter;
 use crate::problem::{Answered, Kind, Result};
 use crate::role::Need;
@@ -35,9 +37,9 @@ pub async fn every_request(State(app): Shared, request: Request, next: Next) -> 
     let mut who = None;
     let mut unread = !request.body().is_end_stream();
     let mut response = match admit(&app, route, request, &mut who, &mut unread).await {
-        Ok((request, place)) => {
+        Ok((request, place, held)) => {
             let response = next.run(request).await;
-            drop(place);
+            drop((place, held));
             response
         }
         Err(problem) => problem.into_response(),
@@ -110,17 +112,29 @@ async fn admit(
     mut request: Request,
     who: &mut Option<Identity>,
     unread: &mut bool,
-) -> Result<(Request, Option<(tokio::sync::OwnedSemaphorePermit, Held)>)> {
+) -> Result<(Request, Option<Place>, Option<Held>)> {
     let Some(route) = route else {
         // No such path or method: the fallbacks answer without reading the body.
-        return Ok((request, None));
+        return Ok((request, None, None));
     };
     let config = app.config.load_full();
     let peer = request.extensions().get::<Peer>().cloned();
-    if route.need != Need::Open {
-        let identity = known(app, &config, route, peer.as_ref(), request.headers()).await?;
+    let address = peer.as_ref().map(|peer| network(peer.address.ip()));
+    let lane = route.lane();
+    let rate = Rate { rate: config.limits.rate, burst: config.limits.burst };
+    let take = |who: Option<&Identity>| {
+        app.rates.take(who, address, lane == Some(Lane::Revoke), rate, Instant::now())
+    };
+    if route.need == Need::Open {
+        take(None)?;
+    } else {
+        let identity = match known(app, &config, route, peer.as_ref(), request.headers()).await {
+            Ok(identity) => identity,
+            // Guesses take from their address, too.
+            Err(problem) => return Err(take(None).err().unwrap_or(problem)),
+        };
         *who = Some(identity.clone());
-        app.rates.take(&identity, config.limits.rate, config.limits.burst, Instant::now())?;
+        take(Some(&identity))?;
         identity.demand(route.need)?;
         request.extensions_mut().insert(identity);
     }
@@ -136,7 +150,14 @@ async fn admit(
     let body =
         read(body, limit, Duration::from_secs(config.limits.body_seconds), &mut held).await?;
     *unread = false;
-    // The body may have taken its time: the caller must still have the rights that it had before.
+    let place = match lane {
+        None => None,
+        Some(lane) => {
+            let alone = config.tenants.len() == 1;
+            Some(app.lanes.enter(lane, who.as_ref(), address, alone).await?)
+        }
+    };
+    // Body and place may have taken their time: the caller must still have the rights that it had before.
     if let Some(before) = who.as_ref() {
         let now = app.config.load_full();
         if peer.as_ref().is_some_and(|peer| peer.stale().is_some()) || !Arc::ptr_eq(&now, &config) {
@@ -155,12 +176,7 @@ async fn admit(
         routes::demand_same_site(&parts.headers, authority)?;
         route.takes.demand(&parts.headers)?;
     }
-    let place = Arc::clone(&app.places).try_acquire_owned().map_err(|_| {
-        Kind::Busy
-            .because(format!("{} requests are being worked on", config.limits.requests))
-            .retry_after(1)
-    })?;
-    Ok((Request::from_parts(parts, Body::from(body)), Some((place, held))))
+    Ok((Request::from_parts(parts, Body::from(body)), place, Some(held)))
 }
 
 /// The caller of a request; a refusal is logged.
@@ -186,9 +202,16 @@ async fn known(
         }
         other => other,
     };
-    identity.inspect_err(|problem| {
-        audit::login_refused(&app.logins, peer.map(|peer| peer.address), &problem.detail);
-    })
+    match (&identity, peer) {
+        (Ok(who), Some(peer)) if certificate.is_none() && !who.is_anonymous() => {
+            peer.recognise(who);
+        }
+        (Ok(_), _) => {}
+        (Err(problem), _) => {
+            audit::login_refused(&app.logins, peer.map(|peer| peer.address), &problem.detail);
+        }
+    }
+    identity
 }
 
 /// Whether a path belongs to another service's protocol, whose clients cannot authenticate.

@@ -14,7 +14,6 @@ use shef_proto::receipt::{Audit, Forgotten};
 use shef_rego::Workers;
 use shef_verify::MemoryChainCache;
 use shef_verify::crypto::aws_lc_ready;
-use tokio::sync::Semaphore;
 use tokio::task::block_in_place;
 use zeroize::Zeroizing;
 
@@ -23,6 +22,7 @@ use crate::audit::{Logins, Quiet};
 use crate::auth::{Identity, Rates};
 use crate::bodies::Bodies;
 use crate::config::{Config, Retention};
+use crate::lanes::Lanes;
 use crate::metrics::Metrics;
 use crate::problem::{Kind, Result};
 use crate::secrets::{Kek, Signer, read_secret};
@@ -73,8 +73,8 @@ pub struct App {
     pub metrics: Arc<Metrics>,
     /// Request rates of the tenants.
     pub rates: Rates,
-    /// Slots for requests in progress.
-    pub places: Arc<Semaphore>,
+    /// Places of requests in progress.
+    pub lanes: Lanes,
     /// Memory held by the bodies of requests.
     pub bodies: Arc<Bodies>,
     /// Cache of verified certificate chains.
@@ -83,9 +83,6 @@ pub struct App {
     pub clock: Clock,
     collateral: Mutex<HashMap<String, (Arc<Collateral>, Instant)>>,
     work_queues: Mutex<HashMap<String, Arc<WorkQueue>>>,
-    /// Waiting work of all queues: half of the request slots, so that the other half serves
-    /// requests that need not wait.
-    waiting: Arc<Semaphore>,
     /// Last count of each tenant's devices, and its time.
     counted: tokio::sync::Mutex<HashMap<String, (i64, DeviceCounts)>>,
     /// Why nothing can be written to the database, as of the last probe.
@@ -154,7 +151,7 @@ impl App {
         let signer = signer(&config)?;
         let store = Store::open(&config.database, config.connections, &kek).await?;
         let app = Self {
-            places: Arc::new(Semaphore::new(config.limits.requests)),
+            lanes: Lanes::new(config.limits.requests),
             bodies: Arc::default(),
             store,
             kek: ArcSwap::from_pointee(kek),
@@ -163,7 +160,6 @@ impl App {
             rates: Rates::default(),
             chains: Arc::new(MemoryChainCache::new(CHAINS).with_ready_keys(aws_lc_ready)),
             work_queues: Mutex::default(),
-            waiting: Arc::new(Semaphore::new((config.limits.requests / 2).max(1))),
             clock,
             collateral: Mutex::default(),
             counted: tokio::sync::Mutex::default(),
@@ -420,20 +416,7 @@ impl App {
         if let Some(work_queue) = work_queues.get(tenant) {
             return Arc::clone(work_queue);
         }
-        let config = self.config.load();
-        // Keep slots for other tenants' requests, whatever this one sends.
-        let most = if config.tenants.len() > 1 {
-            config.limits.requests / 4
-        } else {
-            config.limits.requests
-        };
-        let work_queue = WorkQueue::new(
-            tenant,
-            most,
-            Arc::clone(&self.waiting),
-            Workers::default(),
-            Arc::clone(&self.metrics),
-        );
+        let work_queue = WorkQueue::new(tenant, Workers::default(), Arc::clone(&self.metrics));
         Arc::clone(work_queues.entry(tenant.to_owned()).or_insert(Arc::new(work_queue)))
     }
 

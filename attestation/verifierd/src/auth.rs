@@ -1,8 +1,9 @@
 //! Identity of a caller: a client certificate's SAN URI, or a bearer token. Its role. Its rate
-//! limit: a token bucket for each tenant.
+//! limit: token buckets of its tenant, itself, or its address.
 
 use std::collections::HashMap;
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -164,10 +165,16 @@ pub fn identify(
 enum Account {
     /// One caller.
     Caller(Identity),
-    /// All callers of a tenant without the role `operator`.
+    /// All callers of a tenant with credentials and without the role `operator`.
     Callers(String),
     /// The operators of a tenant.
     Operators(String),
+    /// The operators of a tenant, when they take rights away.
+    Revocations(String),
+    /// The callers of a tenant without credentials.
+    Strangers(String),
+    /// The callers without credentials at an address.
+    Address(IpAddr),
 }
 
 impl fmt::Display for Account {
@@ -176,6 +183,9 @@ impl fmt::Display for Account {
             Self::Caller(who) => write!(f, "{} of tenant {}", who.name, who.tenant),
             Self::Callers(tenant) => write!(f, "tenant {tenant}"),
             Self::Operators(tenant) => write!(f, "operators of tenant {tenant}"),
+            Self::Revocations(tenant) => write!(f, "revocations of tenant {tenant}"),
+            Self::Strangers(tenant) => write!(f, "callers of tenant {tenant} without credentials"),
+            Self::Address(address) => write!(f, "address {address}"),
         }
     }
 }
@@ -183,8 +193,25 @@ impl fmt::Display for Account {
 /// A token bucket: its tokens at a time.
 type Bucket = (f64, Instant);
 
-/// Token buckets. The operators of a tenant share one. All other callers share another, and each
-/// also has a smaller private one: no caller exhausts the rate of the others or of the operators.
+/// The rate of a full account, and the requests of a burst after a pause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// Requests a second.
+    pub rate: u32,
+    /// Requests in a burst.
+    pub burst: u32,
+}
+
+impl Rate {
+    fn half(self) -> Self {
+        Self { rate: (self.rate / 2).max(1), burst: (self.burst / 2).max(1) }
+    }
+}
+
+/// Token buckets. The operators of a tenant share one, and another for revocations. Its other
+/// callers share a third, and each also has a smaller private one: no caller exhausts the rate of
+/// the others or of the operators. Callers without credentials have their own, for each tenant and
+/// each address.
 #[derive(Debug, Default)]
 pub struct Rates {
     buckets: Mutex<HashMap<Account, Bucket>>,
@@ -194,30 +221,49 @@ pub struct Rates {
 const BUCKETS: usize = 4096;
 
 impl Rates {
-    /// Takes one request from the caller's buckets. A caller without the role `operator` has half of
-    /// `rate` and `burst`.
+    /// Takes one request from the buckets of a caller: of an address if it is not known. A caller
+    /// without the role `operator`, an address, and those without credentials have half of
+    /// `whole`.
     ///
     /// # Errors
     /// A bucket is empty.
     ///
     /// # Panics
     /// Never: nothing panics under the lock.
-    pub fn take(&self, who: &Identity, rate: u32, burst: u32, now: Instant) -> Result<()> {
-        let tenant = who.tenant.clone();
-        let all = match who.role {
-            Role::Operator => vec![(Account::Operators(tenant), rate, burst)],
-            _ => vec![
-                (Account::Caller(who.clone()), (rate / 2).max(1), (burst / 2).max(1)),
-                (Account::Callers(tenant), rate, burst),
-            ],
+    pub fn take(
+        &self,
+        who: Option<&Identity>,
+        address: Option<IpAddr>,
+        revokes: bool,
+        whole: Rate,
+        now: Instant,
+    ) -> Result<()> {
+        let half = whole.half();
+        let address = address.map(|address| (Account::Address(address), half));
+        let all: Vec<(Account, Rate)> = match who {
+            None => address.into_iter().collect(),
+            Some(who) => {
+                let tenant = who.tenant.clone();
+                match who.role {
+                    _ if who.is_anonymous() => {
+                        address.into_iter().chain([(Account::Strangers(tenant), half)]).collect()
+                    }
+                    Role::Operator if revokes => vec![(Account::Revocations(tenant), whole)],
+                    Role::Operator => vec![(Account::Operators(tenant), whole)],
+                    _ => vec![
+                        (Account::Caller(who.clone()), half),
+                        (Account::Callers(tenant), whole),
+                    ],
+                }
+            }
         };
         let mut buckets = self.buckets.lock().expect("no panic under this lock");
         if buckets.len() > BUCKETS {
             // A full bucket equals a new one. After this number of seconds, a bucket is full.
-            let full = f64::from(burst) / f64::from((rate / 2).max(1));
+            let full = f64::from(whole.burst) / f64::from(half.rate);
             buckets.retain(|_, bucket| now.duration_since(bucket.1).as_secs_f64() < full);
         }
-        for (account, rate, burst) in &all {
+        for (account, Rate { rate, burst }) in &all {
             let bucket = buckets.entry(account.clone()).or_insert((f64::from(*burst), now));
             let passed = now.saturating_duration_since(bucket.1).as_secs_f64();
             *bucket = ((bucket.0 + passed * f64::from(*rate)).min(f64::from(*burst)), now);
@@ -228,7 +274,7 @@ impl Rates {
                     .retry_after(wait as u64));
             }
         }
-        for (account, ..) in &all {
+        for (account, _) in &all {
             if let Some(bucket) = buckets.get_mut(account) {
                 bucket.0 -= 1.0;
             }
@@ -280,7 +326,12 @@ mod tests {
             name: name.into(),
             role,
         };
-        let ask = |who: &Identity, at| rates.take(who, 2, 6, start + Duration::from_secs(at));
+        let whole = Rate { rate: 2, burst: 6 };
+        let take = |who: Option<&Identity>, last: u8, revokes, at| {
+            let address = Some(IpAddr::from([10, 0, 0, last]));
+            rates.take(who, address, revokes, whole, start + Duration::from_secs(at))
+        };
+        let ask = |who: &Identity, at| take(Some(who), 0, false, at);
         let [one, two, three] = ["one", "two", "three"].map(|name| who("a", name, Role::Attest));
         for who in [&one, &two] {
             for _ in 0..3 {
@@ -303,6 +354,21 @@ mod tests {
         for _ in 0..6 {
             ask(&operator, 1).unwrap();
         }
-        ask(&who("a", "another", Role::Operator), 1).unwrap_err();
+        let another = who("a", "another", Role::Operator);
+        ask(&another, 1).unwrap_err();
+        // An operator who sends too much does not keep another from a revocation.
+        take(Some(&another), 0, true, 1).unwrap();
+        // Strangers take from their address, and from what the strangers of the tenant have.
+        let anonymous = Identity::anonymous("c");
+        for _ in 0..3 {
+            take(None, 1, false, 0).unwrap();
+            take(Some(&anonymous), 2, false, 0).unwrap();
+        }
+        let refused = take(None, 1, false, 0).unwrap_err().detail;
+        assert_eq!(refused, "address 10.0.0.1: more than 1 requests a second");
+        let refused = take(Some(&anonymous), 3, false, 0).unwrap_err().detail;
+        assert!(refused.starts_with("callers of tenant c without credentials: "), "{refused}");
+        take(None, 3, false, 0).unwrap();
+        ask(&who("c", "one", Role::Attest), 0).unwrap();
     }
 }

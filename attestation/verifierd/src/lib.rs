@@ -15,6 +15,7 @@ pub mod config;
 mod flow;
 pub mod init;
 pub mod jwe;
+pub mod lanes;
 pub mod metrics;
 pub mod name;
 pub mod page;

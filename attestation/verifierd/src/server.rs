@@ -2,14 +2,14 @@
 //!
 //! Until its handshake is complete, a connection occupies a slot of admission; then it takes a
 //! connection slot. Both are pools ([`shef_tls::admission`]) that accept every newcomer: the holder
-//! of the most slots makes room. One address or identity has at most a quarter of the slots, and a quarter
-//! is reserved for clients with a certificate.
+//! of the most slots makes room. One address or identity has at most a quarter of the slots, and a
+//! quarter is reserved for clients with a certificate, or with a token since their first request.
 
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -43,7 +43,18 @@ pub struct Peer {
     pub address: SocketAddr,
     /// The identity of its certificate.
     pub identity: Option<Identity>,
-    connection: Option<(Arc<Shown>, Arc<ArcSwap<Material>>)>,
+    connection: Option<Connection>,
+}
+
+/// What a connection has shown, and the slot that it occupies.
+#[derive(Clone)]
+struct Connection {
+    shown: Arc<Shown>,
+    tls: Arc<ArcSwap<Material>>,
+    slot: Arc<Slot<Holder>>,
+    admission: Arc<Admission>,
+    /// Whether its client has become known by a token.
+    known: Arc<OnceLock<()>>,
 }
 
 impl Peer {
@@ -53,10 +64,20 @@ impl Peer {
         Self { address, identity, connection: None }
     }
 
+    /// The client has shown a token: from now on, its connection is not a stranger's.
+    pub fn recognise(&self, who: &Identity) {
+        if let Some(connection) = &self.connection
+            && connection.known.set(()).is_ok()
+        {
+            connection.slot.recognise(Holder::Identity(who.uri()));
+            connection.admission.know(self.address.ip());
+        }
+    }
+
     /// Why the connection would not be accepted now, if so.
     #[must_use]
     pub fn stale(&self) -> Option<&'static str> {
-        let (shown, tls) = self.connection.as_ref()?;
+        let Connection { shown, tls, .. } = self.connection.as_ref()?;
         (!shown.is_good(&tls.load_full())).then_some(if shown.chain.is_empty() {
             "connections without a client certificate are not accepted any more"
         } else {
@@ -152,7 +173,8 @@ pub async fn serve(
             () = stopped(&mut stop) => break,
         };
         // In the order of arrival: the oldest makes room.
-        let (permit, pool) = (admission.enter(address.ip()), Arc::clone(&pool));
+        let permit = admission.enter(address.ip());
+        let (admission, pool) = (Arc::clone(&admission), Arc::clone(&pool));
         let (tls, router, mut stop) = (Arc::clone(&tls), router.clone(), stop.clone());
         let (metrics, logins) = (Arc::clone(&metrics), Arc::clone(&logins));
         tokio::spawn(async move {
@@ -173,8 +195,14 @@ pub async fn serve(
                         Some(identity) => Holder::Identity(identity.uri()),
                         None => Holder::Address(network(address.ip())),
                     };
-                    let slot = pool.enter(holder, stranger);
-                    if connection(shaken, slot, address, tls, router, timing, stop).await {
+                    let connection = Connection {
+                        shown: Arc::new(shaken.shown),
+                        tls,
+                        slot: Arc::new(pool.enter(holder, stranger)),
+                        admission,
+                        known: Arc::default(),
+                    };
+                    if converse(shaken.stream, connection, address, router, timing, stop).await {
                         metrics.count(Counter::Handshakes, None, &["evicted"]);
                     }
                 }
@@ -248,22 +276,21 @@ impl Drop for Engaged {
 }
 
 /// Serves a connection to its end. Returns whether it was evicted.
-async fn connection(
-    Shaken { stream, shown }: Shaken,
-    slot: Slot<Holder>,
+async fn converse(
+    stream: TlsStream<Idle>,
+    connection: Connection,
     address: SocketAddr,
-    tls: Arc<ArcSwap<Material>>,
     router: Router,
     timing: Timing,
     mut stop: watch::Receiver<bool>,
 ) -> bool {
-    let (slot, shown) = (Arc::new(slot), Arc::new(shown));
-    let place = Arc::clone(&slot);
+    let (slot, place) = (Arc::clone(&connection.slot), Arc::clone(&connection.slot));
+    let identity = connection.shown.identity.clone();
+    let peer = Peer { address, identity, connection: Some(connection) };
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
         let engaged = Engaged::of(&place);
         let (mut parts, body) = request.into_parts();
-        let connection = Some((Arc::clone(&shown), Arc::clone(&tls)));
-        parts.extensions.insert(Peer { address, identity: shown.identity.clone(), connection });
+        parts.extensions.insert(peer.clone());
         let answer = router.clone().oneshot(hyper::Request::from_parts(parts, Body::new(body)));
         async move {
             let answer = answer.await;

@@ -2,7 +2,8 @@
 //! evidence.
 //!
 //! Each tenant has a separate work queue, with separate workers for policies in Rego: a slow policy
-//! delays only its tenant. A caller has at most a quarter of its tenant's queue. The work runs off the threads that serve connections.
+//! delays only its tenant. A caller has at most a quarter of its tenant's slots. The work runs off the
+//! threads that serve connections.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,25 +38,12 @@ pub struct WorkQueue {
     tenant: String,
     /// Slots for work in progress.
     places: Arc<Semaphore>,
-    /// Slots for work in progress or waiting; few enough to leave room for other tenants' requests.
-    queue: Semaphore,
-    /// Slots for waiting work of all tenants: even if many tenants send too much, requests of
-    /// others have room.
-    waiting: Arc<Semaphore>,
-    /// What each caller with work in progress or waiting has of the slots.
-    callers: Mutex<BTreeMap<Identity, Arc<Share>>>,
-    /// Slots of one caller for work in progress or waiting, and for work in progress.
-    most: [usize; 2],
+    /// The slots of each caller with work in progress or waiting: a quarter of all.
+    callers: Mutex<BTreeMap<Identity, Arc<Semaphore>>>,
+    most: usize,
     dry_runs: Arc<Semaphore>,
     workers: Workers,
     metrics: Arc<Metrics>,
-}
-
-/// The slots of one caller.
-#[derive(Debug)]
-struct Share {
-    queue: Semaphore,
-    places: Arc<Semaphore>,
 }
 
 /// The one dry run of a tenant; dropping this ends it.
@@ -66,25 +54,16 @@ pub struct DryRun {
 }
 
 impl WorkQueue {
-    /// The queue of a tenant that may have `most` items of work in progress or waiting, and each of
-    /// its callers a quarter of that. Waiting work also takes one of the `waiting` slots that all
-    /// queues share.
+    /// The queue of a tenant. How many of its requests wait is limited by their
+    /// [places](crate::lanes).
     #[must_use]
-    pub fn new(
-        tenant: &str,
-        most: usize,
-        waiting: Arc<Semaphore>,
-        workers: Workers,
-        metrics: Arc<Metrics>,
-    ) -> Self {
+    pub fn new(tenant: &str, workers: Workers, metrics: Arc<Metrics>) -> Self {
         let places = available_parallelism().map_or(2, usize::from).clamp(2, MOST);
         Self {
             tenant: tenant.into(),
             places: Arc::new(Semaphore::new(places)),
-            queue: Semaphore::new(most.max(1)),
-            waiting,
             callers: Mutex::default(),
-            most: [(most / 4).max(1), (places / 4).max(1)],
+            most: (places / 4).max(1),
             dry_runs: Arc::new(Semaphore::new(1)),
             workers,
             metrics,
@@ -92,13 +71,11 @@ impl WorkQueue {
     }
 
     /// The slots of a caller.
-    fn share(&self, who: &Identity) -> Arc<Share> {
+    fn share(&self, who: &Identity) -> Arc<Semaphore> {
         let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
         callers.retain(|_, share| Arc::strong_count(share) > 1);
-        let [queue, places] = self.most;
-        let new =
-            || Share { queue: Semaphore::new(queue), places: Arc::new(Semaphore::new(places)) };
-        Arc::clone(callers.entry(who.clone()).or_insert_with(|| Arc::new(new())))
+        let new = || Arc::new(Semaphore::new(self.most));
+        Arc::clone(callers.entry(who.clone()).or_insert_with(new))
     }
 
     /// Runs some work of a caller when its turn comes. Work that has begun is finished, even if the
@@ -111,38 +88,24 @@ impl WorkQueue {
         who: &Identity,
         work: impl FnOnce(&Self) -> T + Send + 'static,
     ) -> Result<T> {
-        let busy = |whose: &str, name: &str| {
+        let share = self.share(who);
+        let [own, of_all] = [&share, &self.places].map(Arc::clone);
+        let place = timeout(PATIENCE, async {
+            Ok::<_, AcquireError>((own.acquire_owned().await?, of_all.acquire_owned().await?))
+        });
+        let place = place.await.ok().and_then(Result::ok).ok_or_else(|| {
+            let (whose, name) = match share.available_permits() {
+                0 => ("caller", &who.name),
+                _ => ("tenant", &self.tenant),
+            };
             Kind::Busy
                 .because(format!("{whose} {name}: as many appraisals as it may have are under way"))
                 .retry_after(1)
-        };
-        let of_tenant = || busy("tenant", &self.tenant);
-        let of_caller = || busy("caller", &who.name);
-        let share = self.share(who);
-        let _own = share.queue.try_acquire().map_err(|_| of_caller())?;
-        let _queued = self.queue.try_acquire().map_err(|_| of_tenant())?;
-        let places = [&share.places, &self.places].map(Arc::clone);
-        let [own, of_all] = places.clone();
-        let at_once =
-            own.try_acquire_owned().and_then(|own| Ok((own, of_all.try_acquire_owned()?)));
-        let place = if let Ok(place) = at_once {
-            place
-        } else {
-            let _waits = self.waiting.try_acquire().map_err(|_| of_tenant())?;
-            let [own, of_all] = places;
-            let place = timeout(PATIENCE, async {
-                Ok::<_, AcquireError>((own.acquire_owned().await?, of_all.acquire_owned().await?))
-            });
-            place.await.ok().and_then(Result::ok).ok_or_else(|| {
-                let caller_is_full = share.places.available_permits() == 0;
-                if caller_is_full { of_caller() } else { of_tenant() }
-            })?
-        };
+        })?;
         let work_queue = Arc::clone(self);
-        let held = Arc::clone(&share);
         let done = spawn_blocking(move || {
             let done = work(&work_queue);
-            drop((place, held));
+            drop(place);
             done
         });
         done.await
@@ -242,8 +205,7 @@ mod tests {
 
     #[test]
     fn dry_runs_are_one_at_a_time_and_end() {
-        let work_queue =
-            WorkQueue::new("t", 8, Arc::new(Semaphore::new(8)), Workers::default(), Arc::default());
+        let work_queue = WorkQueue::new("t", Workers::default(), Arc::default());
         let run = work_queue.dry_run().unwrap();
         refused(work_queue.dry_run(), Kind::DryRun);
         run.goes_on(3, 30).unwrap();
@@ -253,17 +215,11 @@ mod tests {
         refused(late.goes_on(3, 30), Kind::DryRunTime);
     }
 
-    /// Work waits for its turn for a limited time; if the queue is full, it does not wait at all.
+    /// Work waits for its turn for a limited time.
     #[test]
-    fn work_waits_for_a_while_and_not_in_crowds() {
+    fn work_waits_for_a_while() {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        let work_queue = Arc::new(WorkQueue::new(
-            "t",
-            64,
-            Arc::new(Semaphore::new(1)),
-            Workers::default(),
-            Arc::default(),
-        ));
+        let work_queue = Arc::new(WorkQueue::new("t", Workers::default(), Arc::default()));
         let (go, wait) = std::sync::mpsc::channel::<()>();
         let wait = Arc::new(std::sync::Mutex::new(wait));
         let begin = |name: usize| {
@@ -279,20 +235,8 @@ mod tests {
                 tokio::task::yield_now().await;
             }
             let start = Instant::now();
-            let waits = begin(99);
-            while work_queue.waiting.available_permits() > 0 && start.elapsed() < PATIENCE / 2 {
-                tokio::task::yield_now().await;
-            }
-            refused(
-                timeout(PATIENCE / 2, work_queue.work(&caller(100), |_| ()))
-                    .await
-                    .expect("it does not wait"),
-                Kind::Busy,
-            );
-            refused(
-                timeout(PATIENCE * 3, waits).await.expect("it does not wait for ever").unwrap(),
-                Kind::Busy,
-            );
+            let late = timeout(PATIENCE * 3, begin(99)).await.expect("it does not wait for ever");
+            refused(late.unwrap(), Kind::Busy);
             assert!(start.elapsed() >= PATIENCE);
             // Work that ends in time makes room for it.
             let waits = begin(99);
@@ -305,49 +249,14 @@ mod tests {
         });
     }
 
-    /// Work beyond a tenant's share of the service's requests does not begin.
-    #[test]
-    fn a_tenant_has_so_much_work_and_no_more() {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        let work_queue = Arc::new(WorkQueue::new(
-            "t",
-            1,
-            Arc::new(Semaphore::new(1)),
-            Workers::default(),
-            Arc::default(),
-        ));
-        runtime.block_on(async {
-            let (go, wait) = std::sync::mpsc::channel::<()>();
-            let (begins, began) = std::sync::mpsc::channel::<()>();
-            let first = tokio::spawn({
-                let work_queue = Arc::clone(&work_queue);
-                async move {
-                    let work = move |_: &WorkQueue| begins.send(()).is_ok() && wait.recv().is_ok();
-                    work_queue.work(&caller(1), work).await
-                }
-            });
-            began.recv().unwrap();
-            refused(work_queue.work(&caller(2), |_| ()).await, Kind::Busy);
-            go.send(()).unwrap();
-            assert!(first.await.unwrap().unwrap());
-            work_queue.work(&caller(2), |_| ()).await.unwrap();
-        });
-    }
-
     /// One caller has a quarter of the slots of its tenant: work of others begins at once.
     #[test]
     fn a_caller_leaves_its_tenant_room() {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        let work_queue = Arc::new(WorkQueue::new(
-            "t",
-            16,
-            Arc::new(Semaphore::new(16)),
-            Workers::default(),
-            Arc::default(),
-        ));
+        let work_queue = Arc::new(WorkQueue::new("t", Workers::default(), Arc::default()));
         let (go, wait) = std::sync::mpsc::channel::<()>();
         let wait = Arc::new(std::sync::Mutex::new(wait));
-        let all: Vec<_> = (0..4)
+        let all: Vec<_> = (0..work_queue.most)
             .map(|_| {
                 let (work_queue, wait) = (Arc::clone(&work_queue), Arc::clone(&wait));
                 runtime.spawn(async move {
@@ -357,18 +266,19 @@ mod tests {
             })
             .collect();
         runtime.block_on(async {
-            while work_queue.queue.available_permits() > 12 {
+            let of_all = work_queue.places.available_permits() - work_queue.most;
+            while work_queue.places.available_permits() > of_all {
                 tokio::task::yield_now().await;
             }
-            let start = Instant::now();
-            let fifth = work_queue.work(&caller("many"), |_| ()).await.unwrap_err();
-            assert!(fifth.detail.starts_with("caller many"), "{fifth}");
-            timeout(PATIENCE / 2, work_queue.work(&caller("one"), |_| ()))
-                .await
-                .expect("it does not wait")
-                .unwrap();
-            assert!(start.elapsed() < PATIENCE);
-            for _ in 0..4 {
+            let (many, one) = (caller("many"), caller("one"));
+            let (more, one) = tokio::join!(
+                work_queue.work(&many, |_| ()),
+                timeout(PATIENCE / 2, work_queue.work(&one, |_| ())),
+            );
+            one.expect("it does not wait").unwrap();
+            let more = more.unwrap_err();
+            assert!(more.detail.starts_with("caller many"), "{more}");
+            for _ in &all {
                 go.send(()).unwrap();
             }
             for work in all {

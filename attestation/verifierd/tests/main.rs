@@ -14,6 +14,7 @@ mod kbs;
 mod logs;
 mod operators;
 mod page;
+mod places;
 mod policies;
 mod postgres;
 mod release;

@@ -20,6 +20,7 @@ use shef_verifierd::store::Store;
 use tokio::runtime::Runtime;
 
 use crate::binary::{Dir, Process, command, dir, run, signal};
+use crate::places::token;
 use shef_fixtures::service::*;
 
 /// A server in a temporary folder, run by an unprivileged user; dropping it stops it.
@@ -432,6 +433,108 @@ fn a_paused_replica_takes_nothing_from_the_others() {
     }
 }
 
+/// The row of a tenant is locked, and the tenant has more changes than the replica has connections:
+/// another tenant's change is answered before any of them.
+#[test]
+fn changes_that_wait_for_a_row_take_no_connection_of_others() {
+    let Some(server) = Postgres::start() else {
+        println!("skipped: PostgreSQL is not installed, or does not start as an unprivileged user");
+        return;
+    };
+    let (runtime, dir) = (Runtime::new().unwrap(), unlimited(&server));
+    dir.configure(|text| {
+        let other = format!("[[tenant]]\nname = \"other\"\n{}", token("other-op", "operator"));
+        text.replace("[limits]", &format!("{other}[limits]"))
+    });
+    let mut replica = run(&dir);
+    let client = &replica.client;
+    let other = Client::new(&dir.path, client.url(), None).with_token("other-op");
+    let revoke = |client: &Client, byte: u8| {
+        let what = json!({"kind": "certificate", "value": hex::encode([byte; 32]), "reason": "lost"});
+        client.post("/v1/revocations", &what)
+    };
+    let answered = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        let (pool, lock) = runtime.block_on(async {
+            let pool = sqlx::PgPool::connect(&server.url()).await.unwrap();
+            let mut lock = pool.begin().await.unwrap();
+            sqlx::query("UPDATE tenant SET seq = seq WHERE name = 'default'")
+                .execute(&mut *lock)
+                .await
+                .unwrap();
+            (pool, lock)
+        });
+        for byte in 0..6 {
+            let (revoke, answered) = (&revoke, &answered);
+            scope.spawn(move || {
+                let status = revoke(client, byte).status;
+                answered.fetch_add(1, Ordering::Relaxed);
+                assert!(status == 503 || status == 201, "{status}");
+            });
+        }
+        // As many as may are waiting for the row.
+        let waiting = async || {
+            let query = "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+            let (count,): (i64,) = sqlx::query_as(query).fetch_one(&pool).await.unwrap();
+            count
+        };
+        let start = Instant::now();
+        while runtime.block_on(waiting()) == 0 && start.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        let answer = revoke(&other, 0);
+        let (before, held) = (answered.load(Ordering::Relaxed), runtime.block_on(waiting()));
+        runtime.block_on(async {
+            lock.rollback().await.unwrap();
+            pool.close().await;
+        });
+        assert_eq!(answer.status, 201);
+        assert_eq!((before, held), (0, 1), "changes that were answered, and that held a connection");
+    });
+    signal(&replica.child, "-TERM");
+    replica.child.wait().unwrap();
+}
+
+/// The database ends sessions in the middle of releases: each is answered the first time.
+#[test]
+fn what_the_database_undoes_is_done_again() {
+    let Some(server) = Postgres::start() else {
+        println!("skipped: PostgreSQL is not installed, or does not start as an unprivileged user");
+        return;
+    };
+    let (runtime, dir) = (Runtime::new().unwrap(), unlimited(&server));
+    let mut replica = run(&dir);
+    let client = &replica.client;
+    let device = Device::new(1);
+    furnish(client, &device);
+    client.put_key("data").ok();
+    let cases = Cases::new(vec![client.clone()]);
+    let (stop, ended) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for worker in 0..2 {
+            let (cases, stop) = (&cases, &stop);
+            scope.spawn(move || cases.work(worker, stop));
+        }
+        let start = Instant::now();
+        let pool = runtime.block_on(sqlx::PgPool::connect(&server.url())).unwrap();
+        while ended.load(Ordering::Relaxed) < 20 && start.elapsed() < Duration::from_secs(60) {
+            let query = "SELECT COUNT(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE state = 'idle in transaction'";
+            let (count,): (i64,) =
+                runtime.block_on(sqlx::query_as(query).fetch_one(&pool)).unwrap();
+            ended.fetch_add(count as usize, Ordering::Relaxed);
+            std::thread::sleep(Duration::from_millis(if count > 0 { 250 } else { 1 }));
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert!(ended.into_inner() >= 20, "no release was undone: the test shows nothing");
+    cases.check(client);
+    let refused = cases.refused.load(Ordering::Relaxed);
+    assert_eq!(refused, 0, "releases that were answered with 503");
+    signal(&replica.child, "-TERM");
+    replica.child.wait().unwrap();
+}
+
 /// Release requests, and every replica's responses to them.
 struct Cases {
     device: Device,
@@ -471,7 +574,11 @@ impl Cases {
             let client = &self.clients[(first + attempt) % self.clients.len()];
             match client.try_send("POST", "/v1/release", &kind, body.as_bytes()) {
                 Ok(answer) if answer.status == 200 => return answer.json(),
-                Ok(answer) => drop(answer.problem(503, "SHEF-SVC-004")),
+                Ok(answer) => {
+                    let code = answer.json()["code"].clone();
+                    assert!(code == "SHEF-SVC-004" || code == "SHEF-SVC-030", "{code}");
+                    answer.problem(503, code.as_str().unwrap());
+                }
                 Err(_) => {}
             }
             self.refused.fetch_add(1, Ordering::Relaxed);

@@ -11,6 +11,7 @@ use shef_proto::evidence::Layer;
 use shef_verifierd::api::Takes;
 use shef_verifierd::role::Role;
 
+use crate::places::token;
 use shef_fixtures::service::*;
 
 #[test]
@@ -496,12 +497,8 @@ fn one_client_does_not_take_the_connections_of_others() {
 /// have a share of it, and the next body is answered at once.
 #[test]
 fn bodies_of_one_caller_do_not_take_the_memory_of_others() {
-    let token = |name: &str, role: &str| {
-        let sha256 = hex::encode(shef_verifierd::secrets::sha256(name.as_bytes()));
-        format!("[[tenant.token]]\nname = \"{name}\"\nrole = \"{role}\"\nsha256 = \"{sha256}\"\n")
-    };
     let service = Service::with(
-        move |text| {
+        |text| {
             let limits = "[limits]\nrequests = 8\nbody_bytes = 65536\ncorim_bytes = 65536\n";
             let tokens = [token("one", "attest"), token("two", "attest"), token("op", "operator")];
             let other = token("other", "attest");

@@ -65,6 +65,17 @@ impl Admission {
         }
     }
 
+    /// A client was authenticated from this address.
+    pub fn know(&self, address: IpAddr) {
+        let address = network(address);
+        let known = &mut hold(&self.known);
+        known.retain(|other| *other != address);
+        known.push_back(address);
+        if known.len() > REMEMBERED {
+            known.pop_front();
+        }
+    }
+
     /// Number of handshakes in progress.
     #[must_use]
     pub fn waiting(&self) -> usize {
@@ -84,14 +95,9 @@ impl Permit {
         self.slot.displaced().await;
     }
 
-    /// A client was authenticated from this address.
+    /// The client was authenticated.
     pub fn admit(self) {
-        let known = &mut hold(&self.admission.known);
-        known.retain(|address| *address != self.address);
-        known.push_back(self.address);
-        if known.len() > REMEMBERED {
-            known.pop_front();
-        }
+        self.admission.know(self.address);
     }
 }
 

@@ -43,6 +43,10 @@ impl<K: Clone + Ord> Inner<K> {
         self.next
     }
 
+    fn slots(&self, of: &K) -> usize {
+        self.holders.get(of).copied().unwrap_or(0)
+    }
+
     fn remove(&mut self, id: u64) -> Option<Held<K>> {
         let held = self.held.remove(&id)?;
         self.strangers -= usize::from(held.stranger);
@@ -53,6 +57,29 @@ impl<K: Clone + Ord> Inner<K> {
             }
         }
         Some(held)
+    }
+
+    /// Adds a slot, and evicts another one if there is no room.
+    fn insert(&mut self, id: u64, new: Held<K>, shares: &Shares) {
+        let crowded = self.slots(&new.holder) >= shares.holder;
+        let strangers = new.stranger && self.strangers >= shares.strangers;
+        if crowded || strangers || self.held.len() >= shares.all {
+            let may_go = |held: &Held<K>| {
+                if crowded { held.holder == new.holder } else { !strangers || held.stranger }
+            };
+            let candidates = self.held.iter().filter(|(_, held)| may_go(held));
+            let victim = candidates
+                .min_by_key(|(_, held)| {
+                    (Reverse(self.slots(&held.holder)), held.engaged, held.since)
+                })
+                .map(|(id, _)| *id);
+            if let Some(victim) = victim.and_then(|id| self.remove(id)) {
+                victim.displaced.notify_one();
+            }
+        }
+        *self.holders.entry(new.holder.clone()).or_default() += 1;
+        self.strangers += usize::from(new.stranger);
+        self.held.insert(id, new);
     }
 }
 
@@ -88,30 +115,10 @@ impl<K: Clone + Ord> Pool<K> {
     pub fn enter(self: &Arc<Self>, holder: K, stranger: bool) -> Slot<K> {
         let displaced = Arc::<Notify>::default();
         let mut inner = hold(&self.inner);
-        let slots = |of: &K| inner.holders.get(of).copied().unwrap_or(0);
-        let crowded = slots(&holder) >= self.shares.holder;
-        let strangers = stranger && inner.strangers >= self.shares.strangers;
-        let victim = if crowded || strangers || inner.held.len() >= self.shares.all {
-            let may_go = |held: &Held<K>| {
-                if crowded { held.holder == holder } else { !strangers || held.stranger }
-            };
-            let candidates = inner.held.iter().filter(|(_, held)| may_go(held));
-            candidates
-                .min_by_key(|(_, held)| (Reverse(slots(&held.holder)), held.engaged, held.since))
-                .map(|(id, _)| *id)
-        } else {
-            None
-        };
-        if let Some(victim) = victim.and_then(|id| inner.remove(id)) {
-            victim.displaced.notify_one();
-        }
         let id = inner.number();
-        *inner.holders.entry(holder.clone()).or_default() += 1;
-        inner.strangers += usize::from(stranger);
-        inner.held.insert(
-            id,
-            Held { holder, stranger, engaged: false, since: id, displaced: Arc::clone(&displaced) },
-        );
+        let new =
+            Held { holder, stranger, engaged: false, since: id, displaced: Arc::clone(&displaced) };
+        inner.insert(id, new, &self.shares);
         drop(inner);
         Slot { pool: Arc::clone(self), id, displaced }
     }
@@ -143,6 +150,15 @@ impl<K: Clone + Ord> Slot<K> {
         let since = inner.number();
         if let Some(held) = inner.held.get_mut(&self.id) {
             (held.engaged, held.since) = (engaged, since);
+        }
+    }
+
+    /// Moves the slot to a known holder: its client has become known by name. Has no effect on an
+    /// evicted slot.
+    pub fn recognise(&self, holder: K) {
+        let mut inner = hold(&self.pool.inner);
+        if let Some(held) = inner.remove(self.id) {
+            inner.insert(self.id, Held { holder, stranger: false, ..held }, &self.pool.shares);
         }
     }
 
@@ -200,6 +216,11 @@ mod tests {
         for slot in known.iter().chain(&others).chain([&one]) {
             assert!(!evicted(slot).await);
         }
+        // A stranger that becomes known counts as such: it makes room for nobody's crowd.
+        one.recognise("w");
+        let crowd: Vec<_> = (0..9).map(|_| pool.enter("crowd", true)).collect();
+        assert!(!evicted(&one).await && pool.taken() == 8);
+        drop(crowd);
         drop((greedy, another, others, one, known));
         assert!(tokio::time::timeout(Duration::ZERO, pool.emptied()).await.is_err());
         drop(last);

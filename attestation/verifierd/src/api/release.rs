@@ -2,6 +2,7 @@
 //! evidence vouches for, commit, answer.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
 use axum::extract::State;
@@ -128,9 +129,27 @@ async fn release(
     })))
 }
 
+/// How long a release is tried again after the database has undone it or has lost the connection.
+const AGAIN: Duration = Duration::from_secs(3);
+
+/// The first pause before that; each is twice as long.
+const PAUSE: Duration = Duration::from_millis(50);
+
 /// Releases a key or explains the refusal; counts both, and logs releases.
+///
+/// What the database undid is tried again, and also what it may have committed without an answer:
+/// the same evidence gets the same box.
 pub async fn run(app: &App, identity: &Identity, wanted: &Wanted<'_>) -> Result<(i64, Released)> {
-    let released = attempt(app, identity, wanted).await;
+    let (start, mut pause) = (Instant::now(), PAUSE);
+    let released = loop {
+        let released = attempt(app, identity, wanted).await;
+        let undone = released.as_ref().is_err_and(|problem| problem.kind == Kind::Store);
+        if !undone || start.elapsed() + pause > AGAIN {
+            break released;
+        }
+        tokio::time::sleep(pause).await;
+        pause *= 2;
+    };
     let result = match &released {
         Ok((_, released)) if released.fresh => "released",
         Ok(_) => "repeated",

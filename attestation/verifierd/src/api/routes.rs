@@ -6,6 +6,7 @@ use shef_verify::corim;
 
 use super::{media_type, veraison};
 use crate::appraiser;
+use crate::lanes::Lane;
 use crate::problem::{Kind, Result};
 use crate::role::Need;
 
@@ -78,6 +79,24 @@ impl Route {
     #[must_use]
     pub fn changes(&self) -> bool {
         self.method != "GET"
+    }
+
+    /// The places that its requests take; `None` if they are answered from memory at once.
+    #[must_use]
+    pub fn lane(&self) -> Option<Lane> {
+        let revokes = self.path.starts_with("/v1/revocations")
+            || self.path == "/revoke"
+            || self.path.ends_with("/disable");
+        Some(match self.need {
+            Need::Open if self.path == "/readyz" => Lane::Ready,
+            Need::Open => return None,
+            Need::Operate if self.changes() && revokes => Lane::Revoke,
+            Need::Operate if self.changes() => Lane::Change,
+            Need::Operate | Need::Read => Lane::Read,
+            Need::Release => Lane::Release,
+            Need::Attest if self.path.starts_with("/kbs/v0/resource/") => Lane::Release,
+            Need::Attest => Lane::Attest,
+        })
     }
 
     /// Whether its body may hold a key.

@@ -521,6 +521,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn remember(&self, tenant: &str, versions: &[CorimVersion]) -> Result<()> {
+        let _turn = self.turns.durable(tenant).await?;
         on!(self, |pools| {
             let mut tx = pools.durable.begin_with(pools.begin).await?;
             remember!(tx, tenant, versions);
@@ -542,6 +543,7 @@ impl Store {
         change: &Change,
         check: impl FnOnce(&CollateralRows) -> Result<(T, Vec<CorimVersion>)>,
     ) -> Result<Changed<T>> {
+        let _turn = self.turns.durable(event.tenant).await?;
         let tenant = event.tenant;
         on!(self, |pools| {
             let mut tx = pools.durable.begin_with(pools.begin).await?;

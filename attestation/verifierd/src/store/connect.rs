@@ -223,6 +223,11 @@ fn alone<D: sqlx::Database>(pool: sqlx::Pool<D>) -> Pools<D> {
     }
 }
 
+/// How many of this many connections to PostgreSQL are for changes; SQLite has one writer.
+pub(super) fn changes(connections: u32) -> u32 {
+    connections.div_ceil(2)
+}
+
 /// Opens a database for writing; creates a missing SQLite file. A command passes no number of
 /// connections, and has one.
 pub(super) async fn open(database: &Database, connections: Option<u32>) -> Result<Backend> {
@@ -267,7 +272,7 @@ pub(super) async fn open(database: &Database, connections: Option<u32>) -> Resul
                 None => alone(pool(1, COMMAND).await?),
                 // Changes that wait for a row leave probes and reads their own connections.
                 Some(connections) => {
-                    let changes = pool(connections.div_ceil(2), SESSION).await?;
+                    let changes = pool(changes(connections), SESSION).await?;
                     Pools { read: pool((connections / 2).max(1), SESSION).await?, ..alone(changes) }
                 }
             })

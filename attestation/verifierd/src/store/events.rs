@@ -171,6 +171,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn event(&self, event: &Event<'_>, action: &str, what: &str) -> Result<()> {
+        let _turn = self.turns.quick(event.tenant).await?;
         on!(self, |pools| {
             let mut tx = pools.quick.begin_with(pools.begin_quick).await?;
             sqlx::query(LOCK).bind(event.tenant).execute(&mut *tx).await?;

@@ -353,6 +353,7 @@ impl Store {
         kek: &Kek,
         secret: &[u8],
     ) -> Result<i64> {
+        let _turn = self.turns.durable(event.tenant).await?;
         let tenant = event.tenant;
         on!(self, |pools| {
             let mut tx = pools.durable.begin_with(pools.begin).await?;
@@ -466,6 +467,7 @@ impl Store {
         version: Option<i64>,
         disabled: bool,
     ) -> Result<Option<String>> {
+        let _turn = self.turns.durable(event.tenant).await?;
         on!(self, |pools| {
             let (tenant, off) = (event.tenant, i64::from(disabled));
             let mut tx = pools.durable.begin_with(pools.begin).await?;
@@ -523,6 +525,7 @@ impl Store {
         new: &NewRelease<'_>,
         make: impl FnOnce(Head) -> Result<(Vec<u8>, Vec<u8>)>,
     ) -> Result<Option<Released>> {
+        let _turn = self.turns.durable(new.tenant).await?;
         on!(self, |pools| {
             let mut tx = pools.durable.begin_with(pools.begin).await?;
             // The tenant's row is the lock under which its chain grows.
@@ -657,6 +660,7 @@ impl Store {
         to: Head,
         signed: &[u8],
     ) -> Result<u64> {
+        let _turn = self.turns.durable(event.tenant).await?;
         on!(self, |pools| {
             let mut tx = pools.durable.begin_with(pools.begin).await?;
             let moved = sqlx::query("UPDATE tenant SET kept_seq = $2, kept_head = $3, kept_signed = $4 WHERE name = $1 AND kept_seq = $5")

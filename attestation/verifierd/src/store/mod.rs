@@ -12,6 +12,7 @@ mod quota;
 mod records;
 mod rekey;
 mod schema;
+mod turns;
 
 use std::sync::atomic::AtomicI64;
 
@@ -20,6 +21,7 @@ use sqlx::{AssertSqlSafe, Pool, Postgres, Sqlite};
 use crate::config::Database;
 use crate::problem::{Kind, Problem, Result};
 use crate::secrets::Kek;
+use turns::Turns;
 
 pub use collateral::{
     AnchorRow, Change, Changed, CollateralRows, CorimRow, CorimVersion, PolicyRow, RevocationRow,
@@ -60,6 +62,7 @@ pub struct Store {
     pub found: i64,
     /// Maximum bytes that a tenant may store.
     most: AtomicI64,
+    turns: Turns,
 }
 
 /// Runs one body on the pools of either database.
@@ -135,6 +138,7 @@ impl Store {
             backend: connect::open(database, connections).await?,
             found: 0,
             most: AtomicI64::new(i64::MAX),
+            turns: Turns::new(connections.map_or(1, connect::changes)),
         };
         store.found = store.migrate().await?;
         if store.found == 0 {
@@ -204,7 +208,8 @@ impl Store {
     }
 
     async fn looked(backend: Backend, kek: &Kek) -> Result<Self> {
-        let mut store = Self { backend, found: 0, most: AtomicI64::new(i64::MAX) };
+        let (most, turns) = (AtomicI64::new(i64::MAX), Turns::new(1));
+        let mut store = Self { backend, found: 0, most, turns };
         store.found = store.version_of().await?;
         if store.found > version() {
             return Err(newer(store.found));

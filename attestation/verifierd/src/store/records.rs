@@ -215,6 +215,7 @@ impl Store {
         kept: Option<&str>,
         record: &AppraisalRecord,
     ) -> Result<bool> {
+        let _turn = self.turns.quick(tenant).await?;
         on!(self, |pools| {
             let mut tx = pools.quick.begin_with(pools.begin_quick).await?;
             let new = sqlx::query(USE)
@@ -246,6 +247,7 @@ impl Store {
         record: &AppraisalRecord,
         unproven: i64,
     ) -> Result<()> {
+        let _turn = self.turns.quick(tenant).await?;
         on!(self, |pools| {
             let mut tx = pools.quick.begin_with(pools.begin_quick).await?;
             record!(tx, tenant, record);
@@ -269,6 +271,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn end_session(&self, tenant: &str, challenge: &Challenge) -> Result<()> {
+        let _turn = self.turns.quick(tenant).await?;
         on!(self, |pools| {
             let (token, expires) = (&challenge.token, challenge.expires);
             sqlx::query(USE)
@@ -385,6 +388,7 @@ impl Store {
     /// There is no such device, it was accepted and is not revoked, or the database does not
     /// answer.
     pub async fn forget_device(&self, event: &Event<'_>, ueid: &[u8]) -> Result<()> {
+        let _turn = self.turns.durable(event.tenant).await?;
         on!(self, |pools| {
             let mut tx = pools.durable.begin_with(pools.begin).await?;
             sqlx::query(LOCK).bind(event.tenant).execute(&mut *tx).await?;
@@ -433,6 +437,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn sweep(&self, tenant: &str, now: i64, appraisals: i64) -> Result<()> {
+        let _turn = self.turns.quick(tenant).await?;
         on!(self, |pools| {
             let mut tx = pools.quick.begin_with(pools.begin_quick).await?;
             // A minute more than needed: clocks of replicas differ a little.
