@@ -17,10 +17,11 @@ use shef_verify::crypto::aws_lc_ready;
 use tokio::task::block_in_place;
 use zeroize::Zeroizing;
 
-use crate::appraiser::{Collateral, Received};
+use crate::appraiser::Received;
 use crate::audit::{Logins, Quiet};
 use crate::auth::{Identity, Rates};
 use crate::bodies::Bodies;
+use crate::collateral::Collateral;
 use crate::config::{Config, Retention};
 use crate::lanes::Lanes;
 use crate::metrics::Metrics;
@@ -169,7 +170,7 @@ impl App {
             config: ArcSwap::from_pointee(config),
         };
         app.sign_as(&app.signer.load()).await?;
-        app.store.limit(app.config.load().limits.tenant_bytes);
+        app.limit();
         app.add_tenants().await?;
         app.bring_up_to_date().await?;
         Ok(Arc::new(app))
@@ -307,6 +308,11 @@ impl App {
         }
     }
 
+    fn limit(&self) {
+        let limits = &self.config.load().limits;
+        self.store.limit(limits.tenant_bytes, limits.tenant_rows);
+    }
+
     async fn add_tenants(&self) -> Result<()> {
         let config = self.config.load_full();
         let names: Vec<&str> = config.tenants.iter().map(|tenant| tenant.name.as_str()).collect();
@@ -328,7 +334,7 @@ impl App {
             self.config.store(before);
             return Err(problem);
         }
-        self.store.limit(self.config.load().limits.tenant_bytes);
+        self.limit();
         self.signer.store(Arc::new(signer));
         self.kek.store(Arc::new(kek));
         Ok(())
@@ -389,14 +395,29 @@ impl App {
     /// The database does not answer, or holds unreadable collateral.
     pub async fn read_collateral(&self, tenant: &str) -> Result<Arc<Collateral>> {
         let rows = self.store.collateral(tenant).await?;
-        let now = self.now();
+        let (now, before) = (self.now(), self.known_collateral(tenant));
         // Off the threads that serve connections: there may be a lot to parse.
-        let collateral = Arc::new(block_in_place(|| Collateral::new(&rows, now))?);
+        let collateral = block_in_place(|| Collateral::new(&rows, now, before.as_deref()))?;
+        let collateral = Arc::new(collateral);
         self.keep(tenant, &collateral);
         Ok(collateral)
     }
 
-    fn keep(&self, tenant: &str, collateral: &Arc<Collateral>) {
+    /// The tenant's collateral as it was last read.
+    ///
+    /// # Panics
+    /// Never: nothing panics under the lock.
+    #[must_use]
+    pub fn known_collateral(&self, tenant: &str) -> Option<Arc<Collateral>> {
+        let known = self.collateral.lock().expect("no panic under this lock");
+        known.get(tenant).map(|(collateral, _)| Arc::clone(collateral))
+    }
+
+    /// Uses this collateral from now on, unless there is newer one.
+    ///
+    /// # Panics
+    /// Never: nothing panics under the lock.
+    pub fn keep(&self, tenant: &str, collateral: &Arc<Collateral>) {
         let mut known = self.collateral.lock().expect("no panic under this lock");
         match known.get_mut(tenant) {
             // A slower reader never replaces newer collateral.

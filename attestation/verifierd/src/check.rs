@@ -2,7 +2,7 @@
 //! that may run on it. Writes nothing.
 
 use crate::app::{published, signer};
-use crate::appraiser::Collateral;
+use crate::collateral::Collateral;
 use crate::config::{Config, Database};
 use crate::init;
 use crate::problem::Result;
@@ -87,7 +87,7 @@ async fn look(
     }
     report.notes.push(format!("the database ({of}) has version {}", store.found));
     for tenant in store.tenants().await?.iter().filter(|name| config.tenant(name).is_some()) {
-        let collateral = Collateral::new(&store.collateral(tenant).await?, now)?;
+        let collateral = Collateral::new(&store.collateral(tenant).await?, now, None)?;
         ends.extend(collateral.watched.list());
         for id in &collateral.withdrawn {
             report.warnings.push(format!(

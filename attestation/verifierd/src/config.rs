@@ -141,6 +141,9 @@ pub struct Limits {
     /// Maximum bytes that a tenant stores: reference values, policies, keys and resources,
     /// revocations, anchors, signers.
     pub tenant_bytes: i64,
+    /// Maximum number of a tenant's trust anchors, signers, reference values and versions of
+    /// policies: each change reads them all.
+    pub tenant_rows: i64,
     /// Seconds within which TLS handshake and request header must arrive.
     pub header_seconds: u64,
     /// Seconds within which a body must arrive.
@@ -173,6 +176,7 @@ impl Default for Limits {
             body_bytes: 64 * 1024,
             corim_bytes: 1024 * 1024,
             tenant_bytes: 8 * 1024 * 1024,
+            tenant_rows: 4096,
             header_seconds: 10,
             body_seconds: 10,
             shutdown_seconds: 10,
@@ -516,7 +520,7 @@ fn bounds(
     limits: &Limits,
     retention: &Retention,
     connections: u32,
-) -> [(&'static str, &'static str, i64, i64, i64); 19] {
+) -> [(&'static str, &'static str, i64, i64, i64); 20] {
     let (l, r) = (limits, retention);
     let size = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
     let seconds = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
@@ -525,6 +529,7 @@ fn bounds(
         ("limits", "body_bytes", size(l.body_bytes), 8192, 16 << 20),
         ("limits", "corim_bytes", size(l.corim_bytes), 8192, 64 << 20),
         ("limits", "tenant_bytes", l.tenant_bytes, 64 << 10, 1 << 40),
+        ("limits", "tenant_rows", l.tenant_rows, 16, 1 << 20),
         ("limits", "header_seconds", seconds(l.header_seconds), 1, 600),
         ("limits", "body_seconds", seconds(l.body_seconds), 1, 600),
         ("limits", "shutdown_seconds", seconds(l.shutdown_seconds), 0, 600),

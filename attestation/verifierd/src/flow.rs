@@ -12,9 +12,10 @@ use shef_verify::Outcome;
 use shef_verify::ear::{self, Dialect, Issue, Reader};
 
 use crate::app::App;
-use crate::appraiser::{self, AppraisalInput, Collateral, Received, StoredPolicy};
+use crate::appraiser::{self, AppraisalInput, Received};
 use crate::audit;
 use crate::auth::Identity;
+use crate::collateral::{Collateral, StoredPolicy};
 use crate::metrics::Counter;
 use crate::problem::{Kind, Problem, Result};
 use crate::role::Role;

@@ -11,6 +11,7 @@ pub mod auth;
 pub mod backup;
 pub mod bodies;
 pub mod check;
+pub mod collateral;
 pub mod config;
 mod flow;
 pub mod init;

@@ -1,5 +1,6 @@
 //! The operator's page: rendered on the server, usable without scripts, nothing from other origins.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::body::Bytes;
@@ -201,7 +202,8 @@ fn policies(rows: &[PolicyRow]) -> Markup {
     }
 }
 
-fn anchors(who: &Identity, rows: &[AnchorRow]) -> Markup {
+fn anchors(who: &Identity, rows: &[AnchorRow], authorities: &HashMap<String, String>) -> Markup {
+    let authority = |row: &AnchorRow| authorities.get(&row.name).map_or("", String::as_str);
     html! {
         table {
             thead { tr { th { "Name" } th { "Root of trust" } th { "Devices" } th { "SHA-256" } th {} } }
@@ -210,7 +212,7 @@ fn anchors(who: &Identity, rows: &[AnchorRow]) -> Markup {
                 @for row in rows {
                     tr {
                         td { (row.name) } td { (row.kind) } td { (if row.debug == 0 { "in normal mode" } else { "in debug mode" }) }
-                        td { code { (short(&sha256(&row.certificate))) } } td { (revoke_link(who, "authority", &api::authority(row))) }
+                        td { code { (short(&sha256(&row.certificate))) } } td { (revoke_link(who, "authority", authority(row))) }
                     }
                 }
             }
@@ -264,6 +266,7 @@ async fn overview(
 ) -> Result<Response> {
     let tenant = who.tenant.as_str();
     let rows = app.store.collateral(tenant).await?;
+    let authorities = api::authorities(&app, tenant).await?;
     let seen = app
         .store
         .devices(tenant, &api::unhex("devices", from.devices.as_deref().unwrap_or(""))?, ROWS)
@@ -301,7 +304,7 @@ async fn overview(
             h2 { "Policies" } (policies(&rows.policies))
         }
         section {
-            h2 { "Trust anchors" } (anchors(&who, &rows.anchors))
+            h2 { "Trust anchors" } (anchors(&who, &rows.anchors, &authorities))
         }
         section {
             h2 { "Revocations" } (revocations(&rows.revocations))

@@ -10,6 +10,7 @@ mod compat;
 mod ended;
 mod exchanges;
 mod fleet;
+mod growth;
 mod kbs;
 mod logs;
 mod operators;

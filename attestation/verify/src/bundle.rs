@@ -291,7 +291,7 @@ impl Bundle {
             .iter()
             .map(|bytes| corim::read(bytes, &trust))
             .collect::<Result<Vec<_>, _>>()?;
-        reference.extend(&corim::merge(&corims)?);
+        reference.extend([&corim::merge(&corims)?]);
         Ok(reference)
     }
 

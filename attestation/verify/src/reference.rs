@@ -108,16 +108,20 @@ impl ReferenceValues {
         serde_json::from_str(text).map_err(bad)
     }
 
-    /// Adds the values of another set, without duplicates.
-    pub fn extend(&mut self, other: &Self) {
-        fn add<T: Clone + Eq + Hash>(list: &mut Vec<T>, more: &[T]) {
-            // Hashed: there may be thousands of values, and the caller waits for this.
-            let mut known: HashSet<T> = list.iter().cloned().collect();
+    /// Adds the values of other sets, without duplicates.
+    pub fn extend<'a>(&mut self, others: impl IntoIterator<Item = &'a Self>) {
+        // Hashed: there may be thousands of values, and the caller waits for this.
+        fn add<T: Clone + Eq + Hash>(list: &mut Vec<T>, known: &mut HashSet<T>, more: &[T]) {
             list.extend(more.iter().filter(|value| known.insert((*value).clone())).cloned());
         }
-        add(&mut self.kernels, &other.kernels);
-        add(&mut self.shells, &other.shells);
-        add(&mut self.images, &other.images);
+        let mut kernels = self.kernels.iter().cloned().collect();
+        let mut shells = self.shells.iter().cloned().collect();
+        let mut images = self.images.iter().cloned().collect();
+        for other in others {
+            add(&mut self.kernels, &mut kernels, &other.kernels);
+            add(&mut self.shells, &mut shells, &other.shells);
+            add(&mut self.images, &mut images, &other.images);
+        }
     }
 
     /// The values as TOML.

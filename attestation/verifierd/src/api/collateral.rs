@@ -1,5 +1,6 @@
 //! Trust anchors, reference values, policies, revocations.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::body::Bytes;
@@ -12,14 +13,15 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shef_verify::ReferenceValues;
+use shef_verify::{ReferenceValues, TrustAnchor};
 use tokio::task::block_in_place;
 
 use super::{Query, Shared, bytes, json as read_json, media_type, page};
 use crate::app::App;
-use crate::appraiser::{self, AppraisalInput, Collateral, Received, StoredPolicy};
+use crate::appraiser::{self, AppraisalInput, Received};
 use crate::audit;
 use crate::auth::Identity;
+use crate::collateral::{self, Collateral, StoredPolicy};
 use crate::name::{is_name, name_rule};
 use crate::problem::{Kind, Result};
 use crate::secrets::sha256;
@@ -62,7 +64,7 @@ async fn change<T>(
     app: &App,
     who: &Identity,
     change: Change,
-    check: impl FnOnce(&CollateralRows) -> Result<T>,
+    check: impl FnOnce(&CollateralRows, Option<&Collateral>) -> Result<T>,
 ) -> Result<(T, i64)> {
     let event =
         Event { tenant: &who.tenant, who: &who.name, role: who.role.name(), time: app.now() };
@@ -74,12 +76,18 @@ async fn change<T>(
             | Change::Activate(_)
             | Change::AddPolicy(_)
     );
+    let before = app.known_collateral(&who.tenant);
+    let mut after = None;
     let whole = |rows: &CollateralRows| {
         // Off the threads that serve connections: there may be a lot to parse.
         block_in_place(|| {
-            let checked = check(rows)?;
-            let versions =
-                if adds { Collateral::new(rows, event.time)?.versions } else { Vec::new() };
+            let checked = check(rows, before.as_deref())?;
+            let mut versions = Vec::new();
+            if adds {
+                let new = Collateral::new(rows, event.time, before.as_deref())?;
+                versions.clone_from(&new.versions);
+                after = Some(Arc::new(new));
+            }
             Ok((checked, versions))
         })
     };
@@ -88,7 +96,10 @@ async fn change<T>(
             let what =
                 if number > 0 { format!("{}@{number}", change.what()) } else { change.what() };
             audit::change(who, change.action(), &what);
-            app.read_collateral(&who.tenant).await?;
+            match after {
+                Some(after) => app.keep(&who.tenant, &after),
+                None => drop(app.read_collateral(&who.tenant).await?),
+            }
             Ok((checked, number))
         }
         Changed::Same(checked, number) => Ok((checked, number)),
@@ -102,15 +113,18 @@ async fn change<T>(
 
 /// A change whose response is 204.
 async fn plain(app: &App, who: &Identity, what: Change) -> Result<StatusCode> {
-    change(app, who, what, |_| Ok(())).await?;
+    change(app, who, what, |_, _| Ok(())).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// How revocations name an anchor: SHA-256 of its public key.
-pub fn authority(row: &AnchorRow) -> String {
-    appraiser::anchor(row)
-        .map(|anchor| hex::encode(sha256(anchor.certificate().key().as_bytes())))
-        .unwrap_or_default()
+/// How revocations name the anchors of a tenant, by their names: SHA-256 of the public key.
+pub async fn authorities(app: &App, tenant: &str) -> Result<HashMap<String, String>> {
+    let collateral = app.read_collateral(tenant).await?;
+    let authority = |anchor: &TrustAnchor| {
+        let digest = sha256(anchor.certificate().key().as_bytes());
+        (anchor.name().to_owned(), hex::encode(digest))
+    };
+    Ok(collateral.anchors().iter().map(authority).collect())
 }
 
 async fn anchors(
@@ -118,12 +132,14 @@ async fn anchors(
     Extension(identity): Extension<Identity>,
 ) -> Result<Json<Value>> {
     let rows = app.store.collateral(&identity.tenant).await?;
+    let authorities = authorities(&app, &identity.tenant).await?;
     let list: Vec<_> = rows
         .anchors
         .iter()
         .map(|row| {
+            let authority = authorities.get(&row.name).map_or("", String::as_str);
             json!({"name": row.name, "kind": row.kind, "debug": row.debug != 0, "sha256": hex::encode(sha256(&row.certificate)),
-                   "authority": authority(row), "certificate": super::text(&row.certificate), "created": row.created})
+                   "authority": authority, "certificate": super::text(&row.certificate), "created": row.created})
         })
         .collect();
     Ok(Json(json!({"generation": rows.generation, "trust_anchors": list})))
@@ -160,9 +176,9 @@ async fn add_anchor(
         certificate,
         created: app.now(),
     };
-    appraiser::anchor(&row)?;
+    collateral::anchor(&row)?;
     let answer = json!({"name": row.name, "sha256": hex::encode(sha256(&row.certificate))});
-    change(&app, &identity, Change::AddAnchor(row), |_| Ok(())).await?;
+    change(&app, &identity, Change::AddAnchor(row), |_, _| Ok(())).await?;
     Ok((StatusCode::CREATED, Json(answer)))
 }
 
@@ -195,9 +211,9 @@ async fn put_signer(
 ) -> Result<(StatusCode, Json<Value>)> {
     name("signer", &id)?;
     let content = String::from_utf8(body.to_vec()).map_err(|_| Kind::Corim.because("not UTF-8"))?;
-    appraiser::signer(&id, &content)?;
+    collateral::signer(&id, &content)?;
     let row = SignerRow { name: id.clone(), content, created: app.now() };
-    change(&app, &identity, Change::PutSigner(row), |_| Ok(())).await?;
+    change(&app, &identity, Change::PutSigner(row), |_, _| Ok(())).await?;
     Ok((StatusCode::CREATED, Json(json!({"name": id}))))
 }
 
@@ -252,8 +268,8 @@ pub async fn store_corim(
     row: &CorimRow,
 ) -> Result<ReferenceValues> {
     let now = app.now();
-    Ok(change(app, identity, Change::AddCorim(row.clone()), |rows| {
-        Collateral::check(rows, row, now)
+    Ok(change(app, identity, Change::AddCorim(row.clone()), |rows, before| {
+        Collateral::check(rows, row, now, before)
     })
     .await?
     .0)
@@ -264,11 +280,10 @@ async fn corim(
     Extension(identity): Extension<Identity>,
     Path(id): Path<String>,
 ) -> Result<Response> {
-    let rows = app.store.collateral(&identity.tenant).await?;
-    let row = rows
-        .corims
-        .into_iter()
-        .find(|row| row.id == id)
+    let row = app
+        .store
+        .corim(&identity.tenant, &id)
+        .await?
         .ok_or_else(|| Kind::NotFound.because("there are no such reference values"))?;
     Ok(([(header::CONTENT_TYPE, row.media_type)], row.content).into_response())
 }
@@ -287,8 +302,8 @@ async fn activate(
     Path(id): Path<String>,
 ) -> Result<StatusCode> {
     let (now, of) = (app.now(), id.clone());
-    change(&app, &identity, Change::Activate(id), |rows| {
-        Collateral::check_activation(rows, &of, now)
+    change(&app, &identity, Change::Activate(id), |rows, before| {
+        Collateral::check_activation(rows, &of, now, before)
     })
     .await?;
     Ok(StatusCode::NO_CONTENT)
@@ -338,7 +353,7 @@ async fn add_policy(
         created: app.now(),
     };
     let name = row.name.clone();
-    let ((), version) = change(&app, &identity, Change::AddPolicy(row), |_| Ok(())).await?;
+    let ((), version) = change(&app, &identity, Change::AddPolicy(row), |_, _| Ok(())).await?;
     Ok((
         StatusCode::CREATED,
         Json(json!({"name": name, "version": version, "sha256": hex::encode(digest)})),
@@ -351,11 +366,7 @@ async fn policy(
     Path(id): Path<String>,
 ) -> Result<Response> {
     let found = app.read_collateral(&identity.tenant).await?.policy(&id)?;
-    let rows = app.store.collateral(&identity.tenant).await?;
-    let row = rows
-        .policies
-        .into_iter()
-        .find(|row| row.name == found.name && row.version == found.version);
+    let row = app.store.policy(&identity.tenant, &found.name, found.version).await?;
     let row = row.ok_or_else(|| Kind::NotFound.because("there is no such policy"))?;
     Ok(([(header::CONTENT_TYPE, row.media_type)], row.content).into_response())
 }
@@ -453,9 +464,9 @@ pub async fn add_revocation(
     reason: String,
 ) -> Result<String> {
     let mut row = RevocationRow { kind, value, reason, created: app.now() };
-    appraiser::check_revocation(&mut row)?;
+    collateral::check_revocation(&mut row)?;
     let value = row.value.clone();
-    change(app, identity, Change::Revoke(row), |_| Ok(())).await?;
+    change(app, identity, Change::Revoke(row), |_, _| Ok(())).await?;
     Ok(value)
 }
 

@@ -13,7 +13,7 @@ pub(crate) mod routes;
 mod veraison;
 
 pub(crate) use collateral::is_known;
-pub use collateral::{add_revocation, authority};
+pub use collateral::{add_revocation, authorities};
 pub(crate) use devices::{cursor, cursor_of, unhex};
 pub use openapi::openapi;
 pub use routes::{ROUTES, Route, Takes};

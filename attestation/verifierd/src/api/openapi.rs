@@ -392,7 +392,7 @@ fn describe(route: &Route) -> Option<Describe> {
             ],
         ))
         .refuses(&[409, 422]),
-        ("GET", "/v1/corims/{id}") => gives(Other(200, crate::appraiser::REFERENCE_TYPES)),
+        ("GET", "/v1/corims/{id}") => gives(Other(200, crate::collateral::REFERENCE_TYPES)),
         ("POST", "/v1/corims/{id}/activate") => gives(Nothing(204)).refuses(&[422]),
         ("POST", "/v1/corims/{id}/deactivate")
         | (
@@ -415,7 +415,7 @@ fn describe(route: &Route) -> Option<Describe> {
         ))
         .refuses(&[409, 422]),
         ("GET", "/v1/policies/{name}") => {
-            gives(Other(200, crate::appraiser::POLICY_TYPES)).refuses(&[422])
+            gives(Other(200, crate::collateral::POLICY_TYPES)).refuses(&[422])
         }
         ("POST", "/v1/policies/dry-run") => gives(Json(
             200,

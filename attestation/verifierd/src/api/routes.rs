@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, Method, header};
 use shef_verify::corim;
 
 use super::{media_type, veraison};
-use crate::appraiser;
+use crate::collateral;
 use crate::lanes::Lane;
 use crate::problem::{Kind, Result};
 use crate::role::Need;
@@ -208,7 +208,7 @@ pub const ROUTES: &[Route] = &[
         "PUT",
         "/v1/corims/{id}",
         Need::Operate,
-        Takes::One(appraiser::REFERENCE_TYPES),
+        Takes::One(collateral::REFERENCE_TYPES),
         "Add reference values under an id.",
     ),
     route("GET", "/v1/corims/{id}", Need::Read, Takes::Nothing, "Reference values as they came."),
@@ -232,7 +232,7 @@ pub const ROUTES: &[Route] = &[
         "PUT",
         "/v1/policies/{name}",
         Need::Operate,
-        Takes::One(appraiser::POLICY_TYPES),
+        Takes::One(collateral::POLICY_TYPES),
         "Add the next version of a policy; versions never change.",
     ),
     route(
@@ -246,7 +246,7 @@ pub const ROUTES: &[Route] = &[
         "POST",
         "/v1/policies/dry-run",
         Need::Operate,
-        Takes::One(appraiser::POLICY_TYPES),
+        Takes::One(collateral::POLICY_TYPES),
         "Hold recorded evidence against a policy: what would it deny?",
     ),
     route("GET", "/v1/revocations", Need::Read, Takes::Nothing, "Revocations."),

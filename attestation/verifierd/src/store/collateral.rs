@@ -501,6 +501,35 @@ impl Store {
         on!(self, |pools| Ok(rows!(&pools.read, tenant)))
     }
 
+    /// The reference values of this id.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn corim(&self, tenant: &str, id: &str) -> Result<Option<CorimRow>> {
+        on!(self, |pools| {
+            let sql = "SELECT id, media_type, content, active, created FROM corim WHERE tenant = $1 AND id = $2";
+            Ok(sqlx::query_as(sql).bind(tenant).bind(id).fetch_optional(&pools.read).await?)
+        })
+    }
+
+    /// This version of a policy.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn policy(
+        &self,
+        tenant: &str,
+        name: &str,
+        version: i64,
+    ) -> Result<Option<PolicyRow>> {
+        on!(self, |pools| {
+            let sql = "SELECT name, version, media_type, content, sha256, created FROM policy \
+                       WHERE tenant = $1 AND name = $2 AND version = $3";
+            let row = sqlx::query_as(sql).bind(tenant).bind(name).bind(version);
+            Ok(row.fetch_optional(&pools.read).await?)
+        })
+    }
+
     /// Tenants with CoRIM versions that are remembered under a signer's name, as before 0.2.
     ///
     /// # Errors

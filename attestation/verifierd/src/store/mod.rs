@@ -62,6 +62,8 @@ pub struct Store {
     pub found: i64,
     /// Maximum bytes that a tenant may store.
     most: AtomicI64,
+    /// Maximum number of a tenant's trust anchors, signers, reference values and policies.
+    most_rows: AtomicI64,
     turns: Turns,
 }
 
@@ -138,6 +140,7 @@ impl Store {
             backend: connect::open(database, connections).await?,
             found: 0,
             most: AtomicI64::new(i64::MAX),
+            most_rows: AtomicI64::new(i64::MAX),
             turns: Turns::new(connections.map_or(1, connect::changes)),
         };
         store.found = store.migrate().await?;
@@ -208,8 +211,13 @@ impl Store {
     }
 
     async fn looked(backend: Backend, kek: &Kek) -> Result<Self> {
-        let (most, turns) = (AtomicI64::new(i64::MAX), Turns::new(1));
-        let mut store = Self { backend, found: 0, most, turns };
+        let mut store = Self {
+            backend,
+            found: 0,
+            most: AtomicI64::new(i64::MAX),
+            most_rows: AtomicI64::new(i64::MAX),
+            turns: Turns::new(1),
+        };
         store.found = store.version_of().await?;
         if store.found > version() {
             return Err(newer(store.found));

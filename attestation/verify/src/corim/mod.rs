@@ -15,7 +15,8 @@ mod signer;
 mod triples;
 mod write;
 
-use std::collections::BTreeSet;
+use std::cmp::Ordering;
+use std::collections::{BTreeSet, HashMap};
 
 use corim::types::corim::CorimId;
 use corim::types::signed::decode_signed_corim;
@@ -313,13 +314,16 @@ fn spellings(envelope: &Value) -> Vec<[u8; 32]> {
 ///
 /// # Errors
 /// A known CoRIM conflicts.
-pub fn admit(corim: &Corim, known: &[Corim]) -> Result<(), CorimError> {
+pub fn admit<'a>(
+    corim: &Corim,
+    known: impl IntoIterator<Item = &'a Corim>,
+) -> Result<(), CorimError> {
     let same = |other: &&Corim| {
         other.id == corim.id
             && corim.shares_a_key(&other.signer_keys)
             && other.content != corim.content
     };
-    match known.iter().filter(same).map(|other| other.version).max() {
+    match known.into_iter().filter(same).map(|other| other.version).max() {
         Some(known) if known >= corim.version => Err(CorimError::Older {
             id: corim.id.clone(),
             signer: corim.signer.clone(),
@@ -335,14 +339,45 @@ pub fn admit(corim: &Corim, known: &[Corim]) -> Result<(), CorimError> {
 ///
 /// # Errors
 /// Two with the same id, signer and version differ.
-pub fn merge(corims: &[Corim]) -> Result<ReferenceValues, CorimError> {
-    let mut out = ReferenceValues::default();
-    for corim in corims {
-        match admit(corim, corims) {
-            Ok(()) => out.extend(&corim.reference),
-            Err(CorimError::Older { version, known, .. }) if version < known => {}
-            Err(error) => return Err(error),
+pub fn merge<'a>(
+    corims: impl IntoIterator<Item = &'a Corim> + Clone,
+) -> Result<ReferenceValues, CorimError> {
+    /// The highest version of an id and key: one of that version, and whether another differs.
+    #[derive(Clone, Copy)]
+    struct Newest<'a> {
+        one: &'a Corim,
+        differ: bool,
+    }
+    let mut newest: HashMap<(&str, &[u8; 32]), Newest<'_>> = HashMap::new();
+    for corim in corims.clone() {
+        for key in &corim.signer_keys {
+            let first = Newest { one: corim, differ: false };
+            let newest = newest.entry((&corim.id, key)).or_insert(first);
+            match corim.version.cmp(&newest.one.version) {
+                Ordering::Less => {}
+                Ordering::Equal => newest.differ |= newest.one.content != corim.content,
+                Ordering::Greater => *newest = first,
+            }
         }
     }
+    let mut counted = Vec::new();
+    for corim in corims {
+        let of_key = |key| newest.get(&(corim.id.as_str(), key)).copied();
+        let same = || corim.signer_keys.iter().filter_map(of_key);
+        if same().any(|newest| newest.one.version > corim.version) {
+            continue;
+        }
+        if same().any(|newest| newest.differ) {
+            return Err(CorimError::Older {
+                id: corim.id.clone(),
+                signer: corim.signer.clone(),
+                version: corim.version,
+                known: corim.version,
+            });
+        }
+        counted.push(&corim.reference);
+    }
+    let mut out = ReferenceValues::default();
+    out.extend(counted);
     Ok(out)
 }
