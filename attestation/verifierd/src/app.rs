@@ -173,7 +173,20 @@ impl App {
         app.limit();
         app.add_tenants().await?;
         app.bring_up_to_date().await?;
+        app.begin().await?;
         Ok(Arc::new(app))
+    }
+
+    /// Counts open sessions as used if the machine has lost power since the last start.
+    async fn begin(&self) -> Result<()> {
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let until = self.now() + self.config.load().limits.session_seconds + 1;
+        if self.store.begin(boot.trim(), until).await? {
+            tracing::warn!(
+                "the machine ended before the service did: sessions that were open then count as used"
+            );
+        }
+        Ok(())
     }
 
     /// Remembers that receipts are signed by this key from now on.

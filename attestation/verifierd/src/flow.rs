@@ -203,19 +203,43 @@ impl<'a> Case<'a> {
 
     /// Uses the challenge up and records the appraisal, with the data that a repeated request
     /// needs. Evidence that no certified device signed does not use the challenge up, so that
-    /// strangers cannot.
+    /// strangers cannot. Returns the id of the record.
     ///
     /// # Errors
     /// The challenge was used before, or the database does not answer.
-    pub async fn keep(&self, appraised: &Appraised, kept: Option<&str>) -> Result<()> {
+    pub async fn keep(&self, appraised: &Appraised, kept: Option<&str>) -> Result<String> {
         let (tenant, store, record) = (&self.identity.tenant, &self.app.store, &appraised.record);
+        let mut id = record.id.to_vec();
         if !record.genuine {
-            store.record(tenant, record, self.app.config.load().retention.unproven).await?;
+            let unproven = self.app.config.load().retention.unproven;
+            id = store.record(tenant, record, unproven).await?;
         } else if !store.use_challenge(tenant, &self.challenge, kept, record).await? {
             return Err(Kind::NonceUsed.because("evidence for this challenge was submitted before"));
         }
         self.tell(appraised);
-        Ok(())
+        Ok(hex::encode(id))
+    }
+
+    /// What [`Case::keep`] keeps, so that the caller gets its result again if the answer is lost:
+    /// caller, evidence, and the id of the record.
+    #[must_use]
+    pub fn mark(&self, appraised: &Appraised) -> String {
+        let record = &appraised.record;
+        json!([self.identity.uri(), hex::encode(record.sha256), hex::encode(record.id)]).to_string()
+    }
+
+    /// The id of the record, if this caller has used the challenge for the same evidence before.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn before(&self, appraised: &Appraised) -> Result<Option<String>> {
+        let kept = self.app.store.kept(&self.identity.tenant, &self.challenge).await?.flatten();
+        let kept: Option<[String; 3]> = kept.and_then(|kept| serde_json::from_str(&kept).ok());
+        Ok(kept.and_then(|[caller, evidence, id]| {
+            let same = caller == self.identity.uri()
+                && evidence == hex::encode(appraised.record.sha256);
+            same.then_some(id)
+        }))
     }
 
     /// Counts the appraisal, and writes it to the audit log.

@@ -244,6 +244,9 @@ impl Running {
         for job in self.jobs {
             let _ = job.await;
         }
+        if let Err(problem) = self.app.store.end().await {
+            tracing::warn!(code = problem.kind.code(), %problem, "the end of the service was not noted in the database");
+        }
         self.app.store.close().await;
     }
 }

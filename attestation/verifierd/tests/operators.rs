@@ -222,7 +222,8 @@ fn a_caller_with_many_appraisals_removes_no_record_of_another() {
         let (session, nonce) = client.session(Layer::Kernel, None);
         let evidence = b64(&device.evidence(Layer::Kernel, &nonce));
         client.post("/v1/appraise", &json!({"session": session, "evidence": evidence})).ok();
-        let junk = json!({"nonce": b64(&[1; 32]), "layer": "kernel", "evidence": b64(b"junk")});
+        let junk = b64(&second.to_be_bytes());
+        let junk = json!({"nonce": b64(&[1; 32]), "layer": "kernel", "evidence": junk});
         client.post("/v1/appraise", &junk).problem(422, "SHEF-SVC-043");
     };
     let records = |of: &str, genuine: u8| {
@@ -717,7 +718,7 @@ fn check_looks_and_touches_nothing() {
     let database = dir.join("verifierd.db");
     let run_check =
         |service: &Service| service.runtime.block_on(check::check(&config(service), now()));
-    assert!(run_check(&service).unwrap().notes.iter().any(|note| note.contains("version 6")));
+    assert!(run_check(&service).unwrap().notes.iter().any(|note| note.contains("version 7")));
     service.stop();
     // An older database stays unchanged: only run migrates it.
     sql(&service, &["UPDATE meta SET number = 5 WHERE name = 'version'"]);

@@ -79,7 +79,16 @@ fn evidence_is_appraised_once() {
     }
     let answer = submit(operator, "/v1/appraise", &session, &evidence).ok();
     assert_eq!((&answer["verdict"], &answer["policy"]), (&json!("accepted"), &json!("default@1")));
-    submit(operator, "/v1/appraise", &session, &evidence).problem(409, "SHEF-SVC-042");
+    // Its answer may have been lost: the same caller gets it again for the same evidence.
+    let again = submit(operator, "/v1/appraise", &session, &evidence).problem(409, "SHEF-SVC-042");
+    let members = ["verdict", "appraisal_id", "policy", "policy_sha256"];
+    assert!(members.iter().all(|name| again["kept"][name] == answer[name]), "{again}");
+    assert!(again["kept"]["result"].is_string());
+    let other = service.client("default", Role::Attest, "other");
+    let stranger = submit(&other, "/v1/appraise", &session, &evidence).problem(409, "SHEF-SVC-042");
+    let another = Device::new(2).evidence(Layer::Kernel, &nonce);
+    let another = submit(operator, "/v1/appraise", &session, &another).problem(409, "SHEF-SVC-042");
+    assert_eq!((&stranger["kept"], &another["kept"]), (&Value::Null, &Value::Null));
     assert_eq!(submit(operator, "/v1/explain", &session, &evidence).ok()["would_be"], "denied");
     // A new session has another nonce.
     let (other, _) = operator.session(Layer::Kernel, None);
@@ -482,7 +491,7 @@ fn a_device_that_was_updated_does_not_go_back() {
     service.runtime.block_on(async {
         let pool = sqlx::SqlitePool::connect(database.to_str().unwrap()).await.unwrap();
         sqlx::raw_sql("ALTER TABLE device DROP COLUMN highest_svn; DROP TABLE event; ALTER TABLE key_name DROP COLUMN to_host; \
-             DROP TABLE corim_version; DROP INDEX appraisal_unproven; DROP INDEX appraisal_caller; ALTER TABLE appraisal DROP COLUMN caller; ALTER TABLE appraisal DROP COLUMN genuine; \
+             DROP TABLE corim_version; DROP INDEX appraisal_unproven; DROP INDEX appraisal_unproven_evidence; DROP INDEX appraisal_caller; ALTER TABLE appraisal DROP COLUMN caller; ALTER TABLE appraisal DROP COLUMN genuine; \
              ALTER TABLE appraisal DROP COLUMN sha256; ALTER TABLE tenant DROP COLUMN kept_signed; UPDATE meta SET number = 1 WHERE name = 'version'")
             .execute(&pool)
             .await
@@ -524,4 +533,84 @@ fn nothing_is_denied_for_what_another_replica_has_added() {
         assert!(path != "/v1/explain" || answer["would_be"] == "accepted", "{answer}");
     }
     service.runtime.block_on(second.stop());
+}
+
+/// The machine loses power, and with it the last used nonces: sessions of before count as used. A
+/// process that is killed loses nothing.
+#[test]
+fn after_a_loss_of_power_no_nonce_counts_twice() {
+    let (mut service, device) = furnished();
+    add_image_key(&service, "image", json!({}));
+    let boot = |service: &Service, content: &str| {
+        let file = service.dir.join("verifierd.db");
+        service.runtime.block_on(async {
+            let pool = sqlx::SqlitePool::connect(file.to_str().unwrap()).await.unwrap();
+            let (before,): (String,) =
+                sqlx::query_as("SELECT content FROM meta WHERE name = 'boot'")
+                    .fetch_one(&pool)
+                    .await
+                    .unwrap();
+            sqlx::query("UPDATE meta SET content = $1 WHERE name = 'boot'")
+                .bind(content)
+                .execute(&pool)
+                .await
+                .unwrap();
+            pool.close().await;
+            before
+        })
+    };
+    let this = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let open = |service: &Service| {
+        let (session, nonce) = service.operator.session(Layer::Kernel, None);
+        (session, device.evidence(Layer::Kernel, &nonce))
+    };
+    // Stopped in order, and killed: the same start of the machine.
+    let (session, evidence) = open(&service);
+    service.stop();
+    assert_eq!(boot(&service, this.trim()), "");
+    service.restart();
+    release(&service.operator, "image", &session, &evidence).ok();
+    // Another start of the machine, after one that ended without the service's end.
+    let (session, evidence) = open(&service);
+    service.stop();
+    boot(&service, "another");
+    service.restart();
+    release(&service.operator, "image", &session, &evidence).problem(409, "SHEF-SVC-042");
+    assert_eq!(boot(&service, this.trim()), this.trim());
+}
+
+/// A release that is refused leaves an event, and the same worthless evidence one record.
+#[test]
+fn refusals_leave_a_trace_and_replays_one() {
+    let (service, device) = furnished();
+    add_image_key(&service, "image", json!({}));
+    let agent = service.client("default", Role::Release, "agent");
+    service.operator.post("/v1/keys/image/disable", &json!({})).ok();
+    let (session, nonce) = agent.session(Layer::Kernel, None);
+    let evidence = device.evidence(Layer::Kernel, &nonce);
+    release(&agent, "image", &session, &evidence).problem(409, "SHEF-SVC-061");
+    release(&agent, "<img>", &session, &evidence).problem(404, "SHEF-SVC-020");
+    let events = service.operator.get("/v1/events").ok();
+    let refused: Vec<_> = events["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|event| event["action"] == "refused")
+        .map(|event| (event["who"].as_str().unwrap(), event["what"].as_str().unwrap()))
+        .collect();
+    assert_eq!(
+        refused,
+        [("agent", "release image: SHEF-SVC-061"), ("agent", "release ?: SHEF-SVC-020")]
+    );
+    // Captured evidence, sent under other challenges.
+    let ids: Vec<_> = (0..3)
+        .map(|_| {
+            let (session, _) = agent.session(Layer::Kernel, None);
+            let denied = submit(&agent, "/v1/appraise", &session, &evidence);
+            denied.problem(422, "SHEF-SVC-043")["appraisal_id"].clone()
+        })
+        .collect();
+    assert!(ids[0] == ids[1] && ids[1] == ids[2], "{ids:?}");
+    let kept = service.operator.get("/v1/appraisals").ok();
+    assert_eq!(kept["appraisals"].as_array().unwrap().len(), 1, "{kept}");
 }

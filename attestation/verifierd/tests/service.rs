@@ -557,7 +557,7 @@ fn pages_lose_nothing() {
     let operator = &service.operator;
     let mut made = std::collections::BTreeSet::new();
     for byte in 0..23u8 {
-        let body = json!({"nonce": b64(&[byte; 32]), "layer": "kernel", "evidence": b64(b"none"), "policy": "default"});
+        let body = json!({"nonce": b64(&[byte; 32]), "layer": "kernel", "evidence": b64(&[byte]), "policy": "default"});
         add_policy(operator);
         made.insert(
             operator.post("/v1/appraise", &body).problem(422, "SHEF-SVC-043")["appraisal_id"]

@@ -515,7 +515,7 @@ fn what_is_no_database_is_neither_restored_nor_good() {
     }
     assert_eq!(names(&dir.path), before);
     succeeds(&["restore", "--config", &dir.config, "--from", &copy]);
-    assert!(succeeds(&["check", "--config", &dir.config]).contains("has version 6"));
+    assert!(succeeds(&["check", "--config", &dir.config]).contains("has version 7"));
 }
 
 #[test]

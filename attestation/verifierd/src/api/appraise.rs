@@ -149,23 +149,34 @@ async fn appraise(
     let mut case =
         Case::new(&app, &identity, "appraise", challenge, layer, &evidence, policy).await?;
     let appraised = case.appraise().await?;
-    case.keep(&appraised, None).await?;
+    let (id, used) = match case.keep(&appraised, Some(&case.mark(&appraised))).await {
+        Ok(id) => (id, None),
+        // The answer to the same request may have been lost: its caller gets it again.
+        Err(problem) if problem.kind == Kind::NonceUsed => match case.before(&appraised).await? {
+            Some(id) => (id, Some(problem)),
+            None => return Err(problem),
+        },
+        Err(problem) => return Err(problem),
+    };
     let result = case.result(&appraised, form)?;
-    let id = hex::encode(appraised.record.id);
-    if !appraised.accepted() {
+    if used.is_none() && !appraised.accepted() {
         return Err(case
             .denied(&appraised)
             .with("appraisal_id", json!(id))
             .with("result", json!(result)));
     }
-    Ok(Json(json!({
-        "verdict": "accepted",
+    let answer = json!({
+        "verdict": if appraised.accepted() { "accepted" } else { "denied" },
         "result": result,
         "appraisal_id": id,
         "policy": case.policy.id(),
         "policy_sha256": hex::encode(case.policy.sha256),
         "appraisal": appraised.outcome.appraisal,
-    })))
+    });
+    match used {
+        Some(problem) => Err(problem.with("kept", answer)),
+        None => Ok(Json(answer)),
+    }
 }
 
 async fn explain(

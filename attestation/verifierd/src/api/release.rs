@@ -25,7 +25,7 @@ use crate::auth::Identity;
 use crate::flow::{Appraised, Case};
 use crate::jwe;
 use crate::metrics::Counter;
-use crate::name::is_path;
+use crate::name::{is_name, is_path};
 use crate::problem::{Kind, Problem, Result};
 use crate::secrets::{SystemEntropy, key_parts, random, sha256};
 use crate::session::{Challenge, Protocol, Session};
@@ -157,8 +157,17 @@ pub async fn run(app: &App, identity: &Identity, wanted: &Wanted<'_>) -> Result<
         Err(_) => "refused",
     };
     app.metrics.count(Counter::Releases, Some(&identity.tenant), &[wanted.layer.name(), result]);
-    if let Ok((version, released)) = &released {
-        audit::release(identity, wanted.key, *version, released.head.seq, released.fresh);
+    match &released {
+        Ok((version, released)) => {
+            audit::release(identity, wanted.key, *version, released.head.seq, released.fresh);
+        }
+        Err(problem) if (400..500).contains(&problem.kind.status()) => {
+            let key = if is_name(wanted.key) || is_path(wanted.key) { wanted.key } else { "?" };
+            let version = wanted.version.map_or_else(String::new, |version| format!("@{version}"));
+            let what = format!("{} {key}{version}: {}", wanted.action, problem.kind.code());
+            app.refused(identity, &what).await;
+        }
+        Err(_) => {}
     }
     released
 }
@@ -252,7 +261,7 @@ async fn deny(case: &Case<'_>, appraised: &Appraised, used: bool) -> Problem {
         return denied;
     }
     match case.keep(appraised, None).await {
-        Ok(()) => denied.with("appraisal_id", json!(hex::encode(appraised.record.id))),
+        Ok(id) => denied.with("appraisal_id", json!(id)),
         Err(used) if used.kind == Kind::NonceUsed => denied,
         Err(problem) => problem,
     }

@@ -67,6 +67,9 @@ pub struct Store {
     turns: Turns,
 }
 
+/// Notes the start of the machine in which the database is used; empty while it is not.
+const BOOT: &str = "INSERT INTO meta (name, number, content) VALUES ('boot', 0, $1) ON CONFLICT (name) DO UPDATE SET content = excluded.content";
+
 /// Runs one body on the pools of either database.
 macro_rules! on {
     ($store:expr, |$pools:ident| $body:expr) => {
@@ -445,6 +448,42 @@ impl Store {
                 .await?;
             Ok(())
         })
+    }
+
+    /// Remembers which start of the machine, by its boot id, this database is used in. If another
+    /// one ended without [`Store::end`], SQLite may have lost its last used nonces: every session
+    /// that expires before `until` counts as used from now on. Returns whether that was so.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn begin(&self, boot: &str, until: i64) -> Result<bool> {
+        let Backend::Sqlite(pools) = &self.backend else { return Ok(false) };
+        let mut tx = pools.durable.begin_with(pools.begin).await?;
+        let before: Option<(String,)> =
+            sqlx::query_as("SELECT content FROM meta WHERE name = 'boot'")
+                .fetch_optional(&mut *tx)
+                .await?;
+        let lost = before.is_some_and(|(before,)| !before.is_empty() && before != boot);
+        if lost {
+            sqlx::query("UPDATE tenant SET swept = $1 WHERE swept < $1")
+                .bind(until)
+                .execute(&mut *tx)
+                .await?;
+        }
+        sqlx::query(BOOT).bind(boot).execute(&mut *tx).await?;
+        tx.commit().await?;
+        Ok(lost)
+    }
+
+    /// Ends what [`Store::begin`] began: what the quick connection has committed is on disk.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn end(&self) -> Result<()> {
+        if let Backend::Sqlite(pools) = &self.backend {
+            sqlx::query(BOOT).bind("").execute(&pools.durable).await?;
+        }
+        Ok(())
     }
 
     /// Closes all connections; committed data is on disk.

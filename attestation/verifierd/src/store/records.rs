@@ -237,7 +237,8 @@ impl Store {
     }
 
     /// Records an appraisal that uses no nonce: evidence that no certified device signed. Anybody
-    /// can send that, so only `unproven` are kept, apart from those of genuine evidence.
+    /// can send that, so only `unproven` are kept, apart from those of genuine evidence, and the
+    /// same evidence of the same caller with the same result is kept once. Returns the record's id.
     ///
     /// # Errors
     /// The database does not answer.
@@ -246,10 +247,22 @@ impl Store {
         tenant: &str,
         record: &AppraisalRecord,
         unproven: i64,
-    ) -> Result<()> {
+    ) -> Result<Vec<u8>> {
         let _turn = self.turns.quick(tenant).await?;
         on!(self, |pools| {
             let mut tx = pools.quick.begin_with(pools.begin_quick).await?;
+            let known: Option<(Vec<u8>,)> = sqlx::query_as(
+                "SELECT id FROM appraisal WHERE tenant = $1 AND sha256 = $2 AND caller = $3 AND code = $4 AND genuine = 0",
+            )
+            .bind(tenant)
+            .bind(record.sha256.to_vec())
+            .bind(&record.caller)
+            .bind(record.code)
+            .fetch_optional(&mut *tx)
+            .await?;
+            if let Some((id,)) = known {
+                return Ok(id);
+            }
             record!(tx, tenant, record);
             // Several at a time, because the number may have been lowered. The newest record stays,
             // whatever its place among those of the same second.
@@ -262,7 +275,7 @@ impl Store {
                 .execute(&mut *tx)
                 .await?;
             tx.commit().await?;
-            Ok(())
+            Ok(record.id.to_vec())
         })
     }
 

@@ -1,7 +1,14 @@
 //! One schema for both databases, and its migrations. `{blob}` is the type of byte strings.
 
 /// Steps from an empty database to the newest version; append only.
-pub const MIGRATIONS: &[&str] = &[FIRST, HIGHEST_SVN, EVENTS, TO_HOST, REMEMBERED, CALLER];
+pub const MIGRATIONS: &[&str] =
+    &[FIRST, HIGHEST_SVN, EVENTS, TO_HOST, REMEMBERED, CALLER, UNPROVEN];
+
+/// An index that finds evidence that no device has signed for its nonce: it is stored once, however
+/// often it is sent.
+const UNPROVEN: &str = "
+CREATE INDEX IF NOT EXISTS appraisal_unproven_evidence ON appraisal (tenant, sha256, caller, code) WHERE genuine = 0;
+";
 
 /// The caller of an appraisal, and an index by which records are counted for each caller.
 const CALLER: &str = "
