@@ -194,8 +194,21 @@ impl App {
     /// # Errors
     /// A key that has signed receipts is not published any more, or the database does not answer.
     async fn sign_as(&self, signer: &Signer) -> Result<()> {
-        published(signer, &self.store.signers().await?)?;
-        self.store.add_signer(&hex::encode(signer.public_keys()[0].as_bytes()), self.now()).await
+        let before = self.store.signers().await?;
+        published(signer, &before)?;
+        let key = hex::encode(signer.public_keys()[0].as_bytes());
+        if self.store.add_signer(&key, self.now()).await? && !before.is_empty() {
+            self.note("signing-key", &key).await;
+        }
+        Ok(())
+    }
+
+    /// Records, for every tenant, an event that concerns all of them.
+    pub async fn note(&self, action: &str, what: &str) {
+        tracing::info!(target: "audit", who = "service", action, what);
+        if let Err(problem) = self.store.note(action, what, self.now()).await {
+            tracing::warn!(code = problem.kind.code(), %problem, action, "an event was not kept");
+        }
     }
 
     /// Writes to a log that was late, which recovers with its next line, and to the database, to

@@ -424,7 +424,7 @@ fn token(output: &Output, name: &str, role_name: &str) -> Result<(), CliError> {
 /// Seals the database under another KEK, and says what the configuration has to name.
 fn rekey(output: &Output, config: &Path, to: &Path) -> Result<(), CliError> {
     let read = Config::read(config)?;
-    match block(rekey::rekey(&read, to))? {
+    match block(rekey::rekey(&read, to, now()))? {
         Some(count) => say!(output, "{count} secrets are sealed under {}", to.display()),
         None => say!(output, "the database is sealed under {} already", to.display()),
     }

@@ -18,7 +18,7 @@ use crate::store::Store;
 ///
 /// # Errors
 /// The database is sealed under neither KEK, or the database or a file cannot be used.
-pub async fn rekey(config: &Config, to: &Path) -> Result<Option<u64>> {
+pub async fn rekey(config: &Config, to: &Path, now: i64) -> Result<Option<u64>> {
     if config.named(to).to_str().is_none() {
         return Err(Kind::Config.because(format!(
             "{}: expected a name in UTF-8, which the configuration can hold",
@@ -58,7 +58,7 @@ pub async fn rekey(config: &Config, to: &Path) -> Result<Option<u64>> {
             init::write_secret(to, &config.kek, &Zeroizing::new(random()))?;
         }
         let new = Kek::read(to)?;
-        let done = store.rekey(&old, &new).await?;
+        let done = store.rekey(&old, &new, now).await?;
         store.erase().await?;
         Ok(done)
     }

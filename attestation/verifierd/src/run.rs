@@ -213,7 +213,7 @@ impl Running {
     pub async fn reload(&self, config: Config) -> Result<Vec<&'static str>> {
         // A new configuration may drop a list that cannot be read.
         let revoked = self.revoke(Some(&config));
-        let result = async {
+        let result: Result<Vec<&'static str>> = async {
             let (server, lost) = self.tls.load().reloaded(&config.tls, self.app.now())?;
             let ignored = self.fixed.fixed(&config);
             self.app.reload(config).await?;
@@ -224,11 +224,14 @@ impl Running {
             Ok(ignored)
         }
         .await;
-        self.app.metrics.count(
-            Counter::Reloads,
-            None,
-            &[if result.is_ok() { "done" } else { "refused" }],
-        );
+        let (label, what) = match &result {
+            Ok(ignored) if ignored.is_empty() => ("done", String::new()),
+            Ok(ignored) => ("done", format!("not before a restart: {}", ignored.join(", "))),
+            Err(problem) => ("refused", problem.kind.code().to_owned()),
+        };
+        self.app.metrics.count(Counter::Reloads, None, &[label]);
+        let action = if result.is_ok() { "reload" } else { "reload-refused" };
+        self.app.note(action, &what).await;
         if result.is_err()
             && let Err(problems) = revoked
         {
@@ -263,7 +266,7 @@ const LISTS: Duration = Duration::from_secs(1);
 
 /// Applies revocation lists when their files change, and reports to commands which content is in
 /// force.
-async fn lists(tls: Arc<ArcSwap<tls::Material>>) {
+async fn lists(tls: Arc<ArcSwap<tls::Material>>, app: Arc<App>) {
     let mut reporter = Reporter::new("service");
     let (mut answer, mut look) = (interval(applied::LOOK), interval(LISTS));
     // The lists in force, with the versions of their files. A reload may have read a file before it
@@ -289,6 +292,14 @@ async fn lists(tls: Arc<ArcSwap<tls::Material>>) {
                         lists_stay(&bad);
                         // If a reload came in between, its material stays, for the next look.
                         let before = tls.compare_and_swap(&held, Arc::clone(&material));
+                        for (file, digest) in material.applied() {
+                            if !held.applied().iter().any(|(_, known)| known == digest) {
+                                // On its own: the next list must not wait for the database.
+                                let what = format!("{} {digest}", file.display());
+                                let app = Arc::clone(&app);
+                                tokio::spawn(async move { app.note("revocation-list", &what).await });
+                            }
+                        }
                         seen = Arc::ptr_eq(&before, &held).then_some((material, files));
                     }
                     Err(problem) => {
@@ -318,7 +329,7 @@ pub async fn run(path: PathBuf, ready: impl FnOnce(SocketAddr)) -> Result<()> {
     let running = start(Config::read(&path)?, Clock::System).await?;
     ready(running.address);
     // On its own: a reload waits for the database.
-    let lists = tokio::spawn(lists(Arc::clone(&running.tls)));
+    let lists = tokio::spawn(lists(Arc::clone(&running.tls), Arc::clone(&running.app)));
     loop {
         tokio::select! {
             _ = hup.recv() => {

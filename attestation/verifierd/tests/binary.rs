@@ -588,6 +588,17 @@ fn revokes<T>(hinder: impl FnOnce(&Dir) -> T, status: i32) {
     assert!(line.contains("the running service applies it"), "{said:?}");
     assert!(is_refused(&client), "the revoked client is accepted");
     drop(hindered);
+    // The list leaves an event once the database answers.
+    let start = std::time::Instant::now();
+    let listed = || {
+        let events = process.client.get("/v1/events").ok();
+        let mut events = events["events"].as_array().unwrap().iter();
+        events.any(|event| event["action"] == "revocation-list")
+    };
+    while !listed() {
+        assert!(start.elapsed().as_secs() < 60, "the revocation left no event");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
     ends(process);
 }
 

@@ -778,6 +778,9 @@ fn the_signing_key_is_rotated_by_a_command() {
     reload(&service, |text| text);
     assert_eq!(ids(&service), [third, new, old]);
     service.operator.put_key("more").ok();
+    let events = service.operator.get("/v1/events").ok();
+    let rotated = events["events"].as_array().unwrap().iter();
+    assert_eq!(rotated.filter(|event| event["action"] == "signing-key").count(), 2, "{events}");
     // The chain across the rotation verifies with all of them.
     assert_eq!(service.runtime.block_on(backup::audit(&config(&service))).unwrap()[0].head.seq, 4);
     // Without one of them it does not, and neither check nor a service passes over it.
@@ -862,7 +865,7 @@ fn files_that_root_makes_are_the_services() {
     )
     .unwrap();
     init::revoke(&dir, &[], 30, true, now()).unwrap();
-    runtime.block_on(shef_verifierd::rekey::rekey(&config(&service), &dir.join("kek-2"))).unwrap();
+    runtime.block_on(shef_verifierd::rekey::rekey(&config(&service), &dir.join("kek-2"), now())).unwrap();
     let text = std::fs::read_to_string(dir.join("verifierd.toml"))
         .unwrap()
         .replace("kek = \"kek\"", "kek = \"kek-2\"");
@@ -921,7 +924,7 @@ fn root_writes_no_key_where_others_can_exchange_it() {
     let all = |folder: &Path, says: &str| {
         let rekeyed = service
             .runtime
-            .block_on(shef_verifierd::rekey::rekey(&config(&service), &folder.join("kek-2")));
+            .block_on(shef_verifierd::rekey::rekey(&config(&service), &folder.join("kek-2"), now()));
         for result in [
             init::client(folder, "fleet", &who, now()),
             init::server(folder, "server-2", &["localhost".into()], now()),

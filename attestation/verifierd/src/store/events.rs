@@ -181,6 +181,17 @@ impl Store {
         })
     }
 
+    /// Records an event of the service itself for every tenant: what concerns all of them.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn note(&self, action: &str, what: &str, time: i64) -> Result<()> {
+        for tenant in self.tenants().await? {
+            self.event(&Event::own(&tenant, time), action, what).await?;
+        }
+        Ok(())
+    }
+
     /// Events after this number, oldest first.
     ///
     /// # Errors

@@ -420,19 +420,19 @@ impl Store {
         })
     }
 
-    /// Remembers a public key that signs from now on.
+    /// Remembers a public key that signs from now on. Returns whether it is new.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn add_signer(&self, key: &str, now: i64) -> Result<()> {
+    pub async fn add_signer(&self, key: &str, now: i64) -> Result<bool> {
         on!(self, |pools| {
-            sqlx::query("INSERT INTO meta (name, number, content) VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING")
+            let added = sqlx::query("INSERT INTO meta (name, number, content) VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING")
                 .bind(format!("signer:{key}"))
                 .bind(now)
                 .bind(key)
                 .execute(&pools.durable)
                 .await?;
-            Ok(())
+            Ok(added.rows_affected() > 0)
         })
     }
 

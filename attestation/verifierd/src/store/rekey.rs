@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::events::{Event, LOCK, record_event};
 use super::{Backend, Store, on};
 use crate::problem::{Kind, Problem, Result};
 use crate::secrets::{Kek, key_parts, resource_parts};
@@ -131,7 +132,8 @@ impl Store {
     /// # Errors
     /// The database or one of its secrets does not open under the old KEK, or the database does not
     /// answer.
-    pub async fn rekey(&self, old: &Kek, new: &Kek) -> Result<Option<u64>> {
+    pub async fn rekey(&self, old: &Kek, new: &Kek, now: i64) -> Result<Option<u64>> {
+        let tenants = self.tenants().await?;
         on!(self, |pools| {
             let mut tx = pools.durable.begin_with(pools.begin).await?;
             // First the row that every transaction with seals locks: earlier ones have finished,
@@ -177,6 +179,10 @@ impl Store {
                 .bind(hex::encode(new.seal(&PARTS, b"")))
                 .execute(&mut *tx)
                 .await?;
+            for tenant in &tenants {
+                sqlx::query(LOCK).bind(tenant).execute(&mut *tx).await?;
+                record_event!(tx, &Event::own(tenant, now), "rekey", count.to_string());
+            }
             tx.commit().await?;
             Ok(Some(count))
         })
