@@ -236,8 +236,8 @@ impl<'a> Case<'a> {
         let kept = self.app.store.kept(&self.identity.tenant, &self.challenge).await?.flatten();
         let kept: Option<[String; 3]> = kept.and_then(|kept| serde_json::from_str(&kept).ok());
         Ok(kept.and_then(|[caller, evidence, id]| {
-            let same = caller == self.identity.uri()
-                && evidence == hex::encode(appraised.record.sha256);
+            let same =
+                caller == self.identity.uri() && evidence == hex::encode(appraised.record.sha256);
             same.then_some(id)
         }))
     }

@@ -106,7 +106,8 @@ impl Lanes {
         let own = Lane::ALL.map(|lane| (requests * lane.sixteenths() / 16).max(1));
         let common = requests.saturating_sub(own.iter().sum());
         // A probe needs none of the common places, and strangers send probes.
-        let most = Lane::ALL.map(|lane| own[lane as usize] + if lane == Lane::Ready { 0 } else { common });
+        let most =
+            Lane::ALL.map(|lane| own[lane as usize] + if lane == Lane::Ready { 0 } else { common });
         Self {
             own: own.map(|places| Arc::new(Semaphore::new(places))),
             common: Arc::new(Semaphore::new(common)),
@@ -241,8 +242,7 @@ mod tests {
         // A place is taken by the first that waits for it, and forgotten when nobody has one.
         lanes.patience = Duration::from_secs(60);
         let waits = who("a", "1");
-        let (waits, ()) =
-            tokio::join!(enter(&lanes, Lane::Release, &waits), async { drop(held) });
+        let (waits, ()) = tokio::join!(enter(&lanes, Lane::Release, &waits), async { drop(held) });
         drop((waits.unwrap(), revokers));
         drop(enter(&lanes, Lane::Read, &who("a", "1")).await.unwrap());
         drop(enter(&lanes, Lane::Read, &who("b", "1")).await.unwrap());
@@ -257,10 +257,7 @@ mod tests {
         for _ in 0..4 {
             held.push(lanes.enter(Lane::Ready, None, one, false).await.unwrap());
         }
-        assert_eq!(
-            detail(lanes.enter(Lane::Ready, None, one, false).await),
-            "address 10.0.0.1"
-        );
+        assert_eq!(detail(lanes.enter(Lane::Ready, None, one, false).await), "address 10.0.0.1");
         drop(lanes.enter(Lane::Ready, None, two, false).await.unwrap());
         // The anonymous identity is many callers: an address has a quarter of its share.
         let anonymous = Identity::anonymous("a");

@@ -865,7 +865,9 @@ fn files_that_root_makes_are_the_services() {
     )
     .unwrap();
     init::revoke(&dir, &[], 30, true, now()).unwrap();
-    runtime.block_on(shef_verifierd::rekey::rekey(&config(&service), &dir.join("kek-2"), now())).unwrap();
+    runtime
+        .block_on(shef_verifierd::rekey::rekey(&config(&service), &dir.join("kek-2"), now()))
+        .unwrap();
     let text = std::fs::read_to_string(dir.join("verifierd.toml"))
         .unwrap()
         .replace("kek = \"kek\"", "kek = \"kek-2\"");
@@ -922,9 +924,11 @@ fn root_writes_no_key_where_others_can_exchange_it() {
     }
     let who = Identity { tenant: "default".into(), name: "fleet".into(), role: Role::Attest };
     let all = |folder: &Path, says: &str| {
-        let rekeyed = service
-            .runtime
-            .block_on(shef_verifierd::rekey::rekey(&config(&service), &folder.join("kek-2"), now()));
+        let rekeyed = service.runtime.block_on(shef_verifierd::rekey::rekey(
+            &config(&service),
+            &folder.join("kek-2"),
+            now(),
+        ));
         for result in [
             init::client(folder, "fleet", &who, now()),
             init::server(folder, "server-2", &["localhost".into()], now()),

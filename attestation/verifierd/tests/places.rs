@@ -44,13 +44,12 @@ fn releases_that_wait_take_no_place_of_others() {
     let auditor = service.client("default", Role::Audit, "auditor");
     auditor.get("/v1/keys").ok();
 
-    let database = sqlx::sqlite::SqliteConnectOptions::new().filename(service.dir.join("verifierd.db"));
+    let database =
+        sqlx::sqlite::SqliteConnectOptions::new().filename(service.dir.join("verifierd.db"));
     let answered = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        let mut writer = service
-            .runtime
-            .block_on(sqlx::SqliteConnection::connect_with(&database))
-            .unwrap();
+        let mut writer =
+            service.runtime.block_on(sqlx::SqliteConnection::connect_with(&database)).unwrap();
         service.runtime.block_on(sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut writer)).unwrap();
         for _ in 0..RELEASES {
             scope.spawn(|| {

@@ -450,7 +450,8 @@ fn changes_that_wait_for_a_row_take_no_connection_of_others() {
     let client = &replica.client;
     let other = Client::new(&dir.path, client.url(), None).with_token("other-op");
     let revoke = |client: &Client, byte: u8| {
-        let what = json!({"kind": "certificate", "value": hex::encode([byte; 32]), "reason": "lost"});
+        let what =
+            json!({"kind": "certificate", "value": hex::encode([byte; 32]), "reason": "lost"});
         client.post("/v1/revocations", &what)
     };
     let answered = AtomicUsize::new(0);
@@ -490,7 +491,11 @@ fn changes_that_wait_for_a_row_take_no_connection_of_others() {
             pool.close().await;
         });
         assert_eq!(answer.status, 201);
-        assert_eq!((before, held), (0, 1), "changes that were answered, and that held a connection");
+        assert_eq!(
+            (before, held),
+            (0, 1),
+            "changes that were answered, and that held a connection"
+        );
     });
     signal(&replica.child, "-TERM");
     replica.child.wait().unwrap();

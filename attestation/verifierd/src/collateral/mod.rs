@@ -71,7 +71,6 @@ impl Watched {
     }
 }
 
-
 impl Collateral {
     /// Parses the stored collateral, as of `now`. Entries that have expired since, or whose signer
     /// is gone, have no effect; an unreadable entry is an error. What `before` has read of the same

@@ -15,9 +15,7 @@ use shef_verify::{ReferenceValues, Revocations, TrustAnchor};
 
 use crate::problem::{Kind, Result};
 use crate::secrets::sha256;
-use crate::store::{
-    AnchorRow, CollateralRows, CorimRow, RevocationRow, SignerRow, revoked_value,
-};
+use crate::store::{AnchorRow, CollateralRows, CorimRow, RevocationRow, SignerRow, revoked_value};
 
 /// Media types of reference values: signed CoRIMs, and plain lists on the operator's authority.
 pub const REFERENCE_TYPES: &[&str] = &[corim::MEDIA_TYPE, "application/toml", "application/json"];
@@ -233,7 +231,8 @@ impl<'a> Reader<'a> {
     fn read(&self, row: &CorimRow) -> Entry {
         let read = |now| self.parse(&row.media_type, &row.content, now);
         let found = read(self.entries.at);
-        let stored = if found.is_err() { read(row.created).ok().and_then(|found| found.1) } else { None };
+        let stored =
+            if found.is_err() { read(row.created).ok().and_then(|found| found.1) } else { None };
         let signed = row.media_type == corim::MEDIA_TYPE;
         Entry {
             payload: signed.then(|| corim::content(&row.content).ok()).flatten(),
