@@ -203,6 +203,23 @@ impl App {
         Ok(())
     }
 
+    /// Checks that this replica signs with the newest key of its database, as all replicas should.
+    ///
+    /// # Errors
+    /// It signs with another one, or the database does not answer.
+    pub async fn signs_as_all(&self) -> Result<()> {
+        let own = hex::encode(self.signer.load().public_keys()[0].as_bytes());
+        match self.store.signers().await?.last() {
+            Some(newest) if *newest != own => Err(Kind::Store
+                .because(format!(
+                    "this replica signs with the key {own}, and the newest one of the database is {newest}: give all replicas the same \
+                     signing.key and signing.key.retired, and send SIGHUP; to return to an older key, make a new one with signing rotate"
+                ))
+                .retry_after(5)),
+            _ => Ok(()),
+        }
+    }
+
     /// Records, for every tenant, an event that concerns all of them.
     pub async fn note(&self, action: &str, what: &str) {
         tracing::info!(target: "audit", who = "service", action, what);

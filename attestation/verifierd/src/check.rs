@@ -85,6 +85,7 @@ async fn look(
         ));
         return Ok(());
     }
+    store.rights().await?;
     report.notes.push(format!("the database ({of}) has version {}", store.found));
     for tenant in store.tenants().await?.iter().filter(|name| config.tenant(name).is_some()) {
         let collateral = Collateral::new(&store.collateral(tenant).await?, now, None)?;

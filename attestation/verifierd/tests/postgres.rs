@@ -203,6 +203,33 @@ fn over_tls_or_not_at_all(server: &Postgres) {
     assert_eq!(open(server.url_with("127.0.0.1", &ours)), Err(Kind::Store));
 }
 
+/// A database that cannot store every text, or not everything, is refused before it is used.
+fn not_everything_can_be_stored(server: &Postgres) {
+    let (runtime, kek) = (Runtime::new().unwrap(), Kek::new(&[7; 32]));
+    let port = server.port.to_string();
+    let args = ["-h", "127.0.0.1", "-p", &port, "-U", "shef", "-E", "LATIN1", "-T", "template0"];
+    server.run("createdb", &[&args[..], &["--locale=C", "latin"]].concat()).unwrap();
+    let url = server.url().replace("/verifier", "/latin");
+    let open = |url: String| {
+        let opened = runtime.block_on(Store::open(&Database::Postgres(url), 2, &kek));
+        opened.map(|_| ()).map_err(|problem| problem.detail)
+    };
+    let refused = open(url.clone()).unwrap_err();
+    assert!(refused.contains("LATIN1") && refused.contains("expected UTF8"), "{refused}");
+    server.run("createdb", &["-h", "127.0.0.1", "-p", &port, "-U", "shef", "rights"]).unwrap();
+    let url = server.url().replace("/verifier", "/rights");
+    open(url.clone()).unwrap();
+    runtime.block_on(async {
+        let pool = sqlx::PgPool::connect(&url).await.unwrap();
+        let grant = "CREATE ROLE little LOGIN; GRANT ALL ON ALL TABLES IN SCHEMA public TO little; \
+                     GRANT CREATE ON SCHEMA public TO little; REVOKE INSERT ON event FROM little";
+        sqlx::raw_sql(grant).execute(&pool).await.unwrap();
+        pool.close().await;
+    });
+    let refused = open(url.replace("shef@", "little@")).unwrap_err();
+    assert!(refused.contains("GRANT INSERT ON event TO little"), "{refused}");
+}
+
 /// PgBouncer in front of the server; it ends when the value is dropped.
 struct Pooler(Child, u16);
 
@@ -277,6 +304,7 @@ fn two_replicas_release_once_and_see_each_others_changes() {
     };
     let url = server.url();
     over_tls_or_not_at_all(&server);
+    not_everything_can_be_stored(&server);
     let first = Service::with(|text| text.replace("sqlite:verifierd.db", &url), Default::default());
     let second = first.runtime.block_on(start(config(&first.dir), Default::default())).unwrap();
     let other = Client::new(&first.dir, &format!("https://{}", second.address), Some("operator"));

@@ -36,6 +36,7 @@ async fn description() -> impl IntoResponse {
 
 async fn ready(State(app): Shared) -> Result<Json<Value>> {
     app.store.check_kek(&app.kek.load_full()).await?;
+    app.signs_as_all().await?;
     let config = app.config.load_full();
     let end = tls::not_after(&config.tls.certificate)?;
     if end <= app.now() {

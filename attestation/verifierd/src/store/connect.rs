@@ -161,8 +161,9 @@ pub(super) fn postgres(url: &str) -> Result<PgConnectOptions> {
     Ok(options.application_name("shef-verifierd"))
 }
 
-/// Checks that each connection has a separate server session. A transaction pooler gives the second
-/// connection the first one's session, with its prepared statement.
+/// Checks that the database can store every text, and that each connection has a separate server
+/// session. A transaction pooler gives the second connection the first one's session, with its
+/// prepared statement.
 async fn sessions(options: &PgConnectOptions) -> Result<()> {
     let mut open = Vec::new();
     for statement in ["SELECT 1", "SELECT 2"] {
@@ -173,6 +174,16 @@ async fn sessions(options: &PgConnectOptions) -> Result<()> {
             .await
             .map_err(|error| pooled(&error).unwrap_or_else(|| cannot(&error)))?;
         open.push(connection);
+    }
+    let (encoding,): (String,) = sqlx::query_as("SHOW server_encoding")
+        .fetch_one(&mut open[0])
+        .await
+        .map_err(|error| cannot(&error))?;
+    if encoding != "UTF8" {
+        return Err(Kind::Store.because(format!(
+            "the encoding of the database is {encoding}, which cannot store every reason, name or policy: expected UTF8; create it anew with \
+             CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0"
+        )));
     }
     Ok(())
 }

@@ -159,8 +159,32 @@ impl Store {
             );
         }
         store.check_kek(kek).await?;
+        store.rights().await?;
         store.adopt_resources(kek).await?;
         Ok(store)
+    }
+
+    /// Checks that this user of PostgreSQL may read and change every table.
+    ///
+    /// # Errors
+    /// It may not, or the database does not answer.
+    pub async fn rights(&self) -> Result<()> {
+        let Backend::Postgres(pools) = &self.backend else { return Ok(()) };
+        let lacks: Option<(String, String, String)> = sqlx::query_as(
+            "SELECT CURRENT_USER::TEXT, right_name, relname::TEXT FROM pg_class \
+             JOIN pg_namespace ON pg_namespace.oid = relnamespace \
+             CROSS JOIN (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) AS rights (right_name) \
+             WHERE nspname = CURRENT_SCHEMA() AND relkind = 'r' AND NOT has_table_privilege(pg_class.oid, right_name) \
+             ORDER BY relname, right_name LIMIT 1",
+        )
+        .fetch_optional(&pools.read)
+        .await?;
+        match lacks {
+            None => Ok(()),
+            Some((user, right, table)) => Err(Kind::Store.because(format!(
+                "the user {user} of the database lacks the right {right} on table {table}: GRANT {right} ON {table} TO {user}"
+            ))),
+        }
     }
 
     /// Opens a database for reading, beside the running service: creates, migrates and writes
