@@ -15,7 +15,6 @@ use tokio::time::interval;
 
 use crate::app::{App, Clock};
 use crate::config::Config;
-use crate::metrics::Counter;
 use crate::problem::{Problem, Result};
 use crate::router::router;
 use crate::server::{self, Timing};
@@ -224,11 +223,7 @@ impl Running {
             Ok(ignored)
         }
         .await;
-        self.app.metrics.count(
-            Counter::Reloads,
-            None,
-            &[if result.is_ok() { "done" } else { "refused" }],
-        );
+        self.app.metrics.reloaded(result.is_ok());
         if result.is_err()
             && let Err(problems) = revoked
         {
@@ -322,6 +317,7 @@ pub async fn run(path: PathBuf, ready: impl FnOnce(SocketAddr)) -> Result<()> {
                 let result = match Config::read(&path) {
                     Ok(config) => running.reload(config).await,
                     Err(problem) => {
+                        running.app.metrics.reloaded(false);
                         if let Err(problems) = running.revoke(None) {
                             lists_stay(&problems);
                         }
