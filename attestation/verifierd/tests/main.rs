@@ -12,6 +12,7 @@ mod exchanges;
 mod fleet;
 mod kbs;
 mod logs;
+mod monitoring;
 mod operators;
 mod page;
 mod places;
