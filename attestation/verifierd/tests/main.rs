@@ -7,6 +7,7 @@ static ALLOCATOR: shef_erase::Erasing = shef_erase::Erasing;
 mod binary;
 mod clients;
 mod compat;
+mod deployment;
 mod ended;
 mod exchanges;
 mod fleet;
