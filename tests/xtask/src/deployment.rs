@@ -34,13 +34,13 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// promtool, from Debian's package `prometheus`; nothing of it is installed.
+/// promtool, from the package `prometheus` of Debian 12, the last one that has it; nothing is installed.
 fn promtool() -> Result<PathBuf> {
     let program = tools::folder().join("promtool-1");
     let there = || process::runs(Command::new(&program).arg("--version"));
     tools::once("promtool", there, |part| {
         process::say("downloading promtool (20 MB)");
-        let package = Apt::new(&part.join("apt"))?.download("prometheus/trixie")?;
+        let package = Apt::new(&part.join("apt"))?.download("prometheus/bookworm")?;
         let unpacked = part.join("prometheus");
         stdout(Command::new("dpkg-deb").arg("--extract").arg(package).arg(&unpacked))?;
         Ok(fs::rename(unpacked.join("usr/bin/promtool"), &program)?)
