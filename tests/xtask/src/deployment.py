@@ -107,7 +107,7 @@ def main():
                 assert word in str(error), (values, str(error))
             else:
                 fail(f"accepts {values}")
-    header = "# Output of the chart ../helm/shef-verifierd: `cargo xtask deployment --write`\n"
+    header = "# Output of the chart shef-verifierd: `cargo xtask deployment --write`\n"
     text = header + text
     if DO == "write":
         with open(MANIFESTS, "w") as file:
