@@ -1,4 +1,4 @@
-//! What the process uses, under the names of Prometheus' own client libraries.
+//! Processor time, memory and files of the process, under the names of Prometheus' client libraries.
 
 use std::sync::LazyLock;
 use std::time::SystemTime;

@@ -93,7 +93,7 @@ fn uses(query: &str) -> (Vec<Use>, Vec<String>) {
     (metrics, grouped)
 }
 
-/// What a query names and the service does not have.
+/// Metrics, labels and values of a query that the service does not have.
 fn unknown(query: &str, families: &BTreeMap<String, Labels>) -> Vec<String> {
     let (metrics, grouped) = uses(query);
     let mut bad = Vec::new();

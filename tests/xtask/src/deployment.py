@@ -53,7 +53,7 @@ def render(chart, values):
 
 
 def check_pods(objects, shutdown, port):
-    """What a schema does not know."""
+    """Properties that the schemas do not express."""
     deployment, service = objects["Deployment"]["spec"], objects["Service"]["spec"]
     labels, pod = deployment["template"]["metadata"]["labels"], deployment["template"]["spec"]
     selectors = [deployment["selector"]["matchLabels"], service["selector"]]

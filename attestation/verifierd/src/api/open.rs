@@ -75,8 +75,8 @@ async fn readiness(app: &App) -> Result<Value> {
 /// How long metrics wait for the database, twice at most: scrapes time out after ten seconds.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The tenant's metrics; all tenants' for operators of the service. What the database does not
-/// answer in time is left out.
+/// The tenant's metrics; all tenants' for operators of the service. Families that the database does
+/// not answer in time are left out.
 async fn metrics(State(app): Shared, Extension(who): Extension<Identity>) -> impl IntoResponse {
     let config = app.config.load_full();
     let whole = config

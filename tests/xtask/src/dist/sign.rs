@@ -77,7 +77,7 @@ mod tests {
         assert!(signature.contains("trusted comment: shef-verifierd 1.2.3\n"), "{signature}");
         fs::write(at(SUMS), "01  a\n").unwrap();
         assert!(!verified(&public));
-        // What is no secret key.
+        // Files that are no secret key.
         assert!(Key::new(&at("missing")).is_err() && Key::new(&at(SUMS)).is_err());
         assert!(Key::new(&public).unwrap().sign(dir.path(), "x").is_err());
     }
