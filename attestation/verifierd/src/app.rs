@@ -148,6 +148,7 @@ impl App {
     /// # Errors
     /// A file or the database cannot be used.
     pub async fn open(config: Config, clock: Clock) -> Result<Arc<Self>> {
+        crate::usage::started();
         let kek = Kek::read(&config.kek)?;
         let signer = signer(&config)?;
         let store = Store::open(&config.database, config.connections, &kek).await?;

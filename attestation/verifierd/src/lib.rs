@@ -32,6 +32,7 @@ pub mod signing;
 pub mod store;
 pub mod time;
 pub mod tls;
+mod usage;
 pub mod work_queue;
 
 /// The codes of the program's libraries.

@@ -4,6 +4,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use shef_proto::evidence::Layer;
+use shef_verify::CheckId;
 
 /// A family of counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,6 +30,35 @@ impl Counter {
     /// Whether it is about the process rather than a tenant.
     fn of_the_service(self) -> bool {
         matches!(self, Self::Handshakes | Self::Reloads)
+    }
+
+    /// Label values that are shown from the start, with 0: an increase of a series that does not exist
+    /// yet is zero, so an alert on it would miss the first event. For [`Self::Requests`], these are
+    /// the errors of the service on these routes; for all others, every value that occurs.
+    fn known(self, routes: &[&'static str]) -> Vec<Vec<&'static str>> {
+        let each = |values: &[&'static str]| values.iter().map(|value| vec![*value]).collect();
+        let layers = || [Layer::Kernel, Layer::Shield].map(Layer::name).into_iter();
+        match self {
+            Self::Requests => routes
+                .iter()
+                .flat_map(|route| ["500", "503"].map(|status| vec![*route, status]))
+                .collect(),
+            Self::Appraisals => layers()
+                .flat_map(|layer| {
+                    let denied = CheckId::ALL.iter().map(|check| ("denied", check.code()));
+                    let all = [("accepted", "none")].into_iter().chain(denied);
+                    all.map(move |(verdict, code)| vec![layer, verdict, code])
+                })
+                .collect(),
+            Self::Releases => layers()
+                .flat_map(|layer| {
+                    ["released", "repeated", "refused", "failed"].map(|result| vec![layer, result])
+                })
+                .collect(),
+            Self::Handshakes => each(&["displaced", "evicted", "refused", "slow"]),
+            Self::Reloads => each(&["done", "refused"]),
+            Self::Policies => each(&["failed", "limit", "refused", "unavailable"]),
+        }
     }
 
     const ALL: [Self; 6] = [
@@ -91,23 +124,28 @@ struct Inner {
 #[derive(Default)]
 pub struct Metrics {
     inner: Mutex<Inner>,
+    /// Whether the last reload of the configuration was refused.
+    refused: AtomicBool,
 }
 
-/// A value that is computed when metrics are read.
-pub struct Gauge {
+/// A family that is computed when metrics are read.
+pub struct Family {
     /// Name.
     pub name: &'static str,
     /// Help line.
     pub help: &'static str,
+    /// `gauge` or `counter`.
+    pub kind: &'static str,
     /// Values, each with its label and the label's value; both are empty for a single value.
     pub values: Vec<(&'static str, &'static str, f64)>,
 }
 
-impl Gauge {
-    /// A gauge with one value.
+impl Family {
+    /// A gauge; without a sample if there is no value.
     #[must_use]
-    pub fn one(name: &'static str, help: &'static str, value: f64) -> Self {
-        Self { name, help, values: vec![("", "", value)] }
+    pub fn gauge(name: &'static str, help: &'static str, value: impl Into<Option<f64>>) -> Self {
+        let values = value.into().map(|value| ("", "", value)).into_iter().collect();
+        Self { name, help, kind: "gauge", values }
     }
 }
 
@@ -136,8 +174,12 @@ impl Metrics {
     /// Counts an event of a tenant, or of an unknown caller.
     ///
     /// # Panics
-    /// Never: nothing panics under the lock.
+    /// Never in a release build: nothing panics under the lock.
     pub fn count(&self, counter: Counter, tenant: Option<&str>, labels: &[&'static str]) {
+        debug_assert!(
+            counter == Counter::Requests || counter.known(&[]).iter().any(|known| known == labels),
+            "{counter:?} does not start with {labels:?}"
+        );
         let tenant = tenant.unwrap_or("");
         let mut inner = self.inner.lock().expect("no panic under this lock");
         let counters = match inner.counters.get_mut(tenant) {
@@ -145,6 +187,18 @@ impl Metrics {
             None => inner.counters.entry(tenant.to_owned()).or_default(),
         };
         *counters.entry((counter, labels.to_vec())).or_default() += 1;
+    }
+
+    /// Counts a reload of the configuration, and remembers whether it was refused.
+    pub fn reloaded(&self, done: bool) {
+        self.refused.store(!done, Ordering::Relaxed);
+        self.count(Counter::Reloads, None, &[if done { "done" } else { "refused" }]);
+    }
+
+    /// Whether the configuration is the one of the last reload, or of the start.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        !self.refused.load(Ordering::Relaxed)
     }
 
     /// Records the duration of a request.
@@ -158,15 +212,28 @@ impl Metrics {
         inner.seconds += seconds;
     }
 
-    /// Renders the text: for one tenant, or for the whole service.
+    /// Renders the text: for one tenant, or for the whole service. `routes` are all label values of
+    /// routes.
     ///
     /// # Panics
     /// Never: nothing panics under the lock.
     #[must_use]
-    pub fn render(&self, tenant: Option<&str>, gauges: &[Gauge]) -> String {
+    pub fn render(
+        &self,
+        tenant: Option<&str>,
+        routes: &[&'static str],
+        families: &[Family],
+    ) -> String {
+        let known: Vec<(Counter, Vec<&'static str>)> = Counter::ALL
+            .into_iter()
+            .flat_map(|counter| {
+                counter.known(routes).into_iter().map(move |labels| (counter, labels))
+            })
+            .collect();
         let inner = self.inner.lock().expect("no panic under this lock");
         let mut out = String::new();
-        let mut counters: BTreeMap<&(Counter, Vec<&'static str>), u64> = BTreeMap::new();
+        let mut counters: BTreeMap<&(Counter, Vec<&'static str>), u64> =
+            known.iter().map(|counter| (counter, 0)).collect();
         for (_, own) in
             inner.counters.iter().filter(|(name, _)| tenant.is_none_or(|tenant| tenant == *name))
         {
@@ -192,12 +259,12 @@ impl Metrics {
         if tenant.is_none() {
             inner.histogram(&mut out);
         }
-        for gauge in gauges {
-            let _ = writeln!(out, "# HELP {0} {1}\n# TYPE {0} gauge", gauge.name, gauge.help);
-            for (label, of, value) in &gauge.values {
+        for Family { name, help, kind, values } in families {
+            let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+            for (label, of, value) in values {
                 let labels =
                     if label.is_empty() { String::new() } else { format!("{{{label}=\"{of}\"}}") };
-                let _ = writeln!(out, "{}{labels} {value}", gauge.name);
+                let _ = writeln!(out, "{name}{labels} {value}");
             }
         }
         out
@@ -213,14 +280,17 @@ mod tests {
         let metrics = Metrics::default();
         metrics.count(Counter::Releases, Some("a"), &["kernel", "released"]);
         metrics.count(Counter::Releases, Some("b"), &["kernel", "released"]);
-        metrics.count(Counter::Reloads, None, &["done"]);
+        metrics.reloaded(false);
+        assert!(!metrics.is_current());
+        metrics.reloaded(true);
+        assert!(metrics.is_current());
         metrics.took(0.002);
         metrics.took(9.0);
-        let gauges = [
-            Gauge::one("shef_devices", "Devices.", 2.0),
-            Gauge { values: vec![("of", "crl", 3.0)], ..Gauge::one("left", "Left.", 0.0) },
+        let families = [
+            Family::gauge("shef_devices", "Devices.", 2.0),
+            Family { values: vec![("of", "crl", 3.0)], ..Family::gauge("left", "Left.", None) },
         ];
-        let text = metrics.render(Some("a"), &gauges);
+        let text = metrics.render(Some("a"), &[], &families);
         assert!(
             text.contains("shef_releases_total{layer=\"kernel\",result=\"released\"} 1\n"),
             "{text}"
@@ -229,7 +299,7 @@ mod tests {
             !text.contains("shef_reloads_total") && !text.contains("shef_request_seconds"),
             "{text}"
         );
-        let text = metrics.render(None, &gauges);
+        let text = metrics.render(None, &[], &families);
         assert!(
             text.contains("shef_releases_total{layer=\"kernel\",result=\"released\"} 2\n"),
             "{text}"
@@ -245,5 +315,31 @@ mod tests {
                 && text.contains("\nshef_devices 2\n"),
             "{text}"
         );
+    }
+
+    /// Alerts on an increase see the first event after a start.
+    #[test]
+    fn counters_start_with_zero() {
+        let routes = ["/v1/release", "other"];
+        let text = Metrics::default().render(None, &routes, &[]);
+        for counter in Counter::ALL {
+            let (name, _, _) = counter.name();
+            let samples: Vec<&str> =
+                text.lines().filter(|line| line.starts_with(&format!("{name}{{"))).collect();
+            assert_eq!(samples.len(), counter.known(&routes).len(), "{name}: {text}");
+            assert!(samples.iter().all(|line| line.ends_with(" 0")), "{samples:?}");
+        }
+        for sample in [
+            "shef_appraisals_total{layer=\"shield\",verdict=\"denied\",code=\"SHEF-ATT-048\"} 0\n",
+            "shef_requests_total{route=\"/v1/release\",status=\"503\"} 0\n",
+        ] {
+            assert!(text.contains(sample), "{text}");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "does not start with")]
+    fn no_counter_has_a_label_value_that_it_does_not_start_with() {
+        Metrics::default().count(Counter::Handshakes, None, &["new"]);
     }
 }

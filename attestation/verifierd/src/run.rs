@@ -15,7 +15,6 @@ use tokio::time::interval;
 
 use crate::app::{App, Clock};
 use crate::config::Config;
-use crate::metrics::Counter;
 use crate::problem::{Problem, Result};
 use crate::router::router;
 use crate::server::{self, Timing};
@@ -224,20 +223,26 @@ impl Running {
             Ok(ignored)
         }
         .await;
-        let (label, what) = match &result {
-            Ok(ignored) if ignored.is_empty() => ("done", String::new()),
-            Ok(ignored) => ("done", format!("not before a restart: {}", ignored.join(", "))),
-            Err(problem) => ("refused", problem.kind.code().to_owned()),
-        };
-        self.app.metrics.count(Counter::Reloads, None, &[label]);
-        let action = if result.is_ok() { "reload" } else { "reload-refused" };
-        self.app.note(action, &what).await;
+        self.reloaded(result.as_deref()).await;
         if result.is_err()
             && let Err(problems) = revoked
         {
             lists_stay(&problems);
         }
         result
+    }
+
+    /// Counts a reload, and records it as an event.
+    async fn reloaded(&self, result: Result<&[&'static str], &Problem>) {
+        self.app.metrics.reloaded(result.is_ok());
+        match result {
+            Ok([]) => self.app.note("reload", "").await,
+            Ok(ignored) => {
+                let what = format!("not before a restart: {}", ignored.join(", "));
+                self.app.note("reload", &what).await;
+            }
+            Err(problem) => self.app.note("reload-refused", problem.kind.code()).await,
+        }
     }
 
     /// Shuts down: no new connections, open requests may finish, then the database closes.
@@ -339,6 +344,7 @@ pub async fn run(path: PathBuf, ready: impl FnOnce(SocketAddr)) -> Result<()> {
                         if let Err(problems) = running.revoke(None) {
                             lists_stay(&problems);
                         }
+                        running.reloaded(Err(&problem)).await;
                         Err(problem)
                     }
                 };

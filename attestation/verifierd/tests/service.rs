@@ -622,10 +622,18 @@ fn reload_takes_new_tokens_and_keeps_the_old_ones_of_a_bad_file() {
         let config = shef_verifierd::config::Config::read(&file)?;
         service.runtime.block_on(service.running().reload(config))
     };
+    let current = |sample: &str| {
+        let metrics = String::from_utf8(service.operator.get("/metrics").ok_bytes()).unwrap();
+        let sample = format!("\nshef_config_last_reload_successful {sample}\n");
+        assert!(metrics.contains(&sample), "{metrics}");
+    };
     reload(&format!("{text}{entry}")).unwrap();
     client.get("/v1/devices").ok();
+    current("1");
     assert!(reload(&format!("{text}{entry}").replace("signing.key", "missing.key")).is_err());
     client.get("/v1/devices").ok();
+    current("0");
     reload(&text).unwrap();
+    current("1");
     client.get("/v1/devices").problem(401, "SHEF-SVC-027");
 }

@@ -34,8 +34,11 @@ macro_rules! checks {
         }
 
         impl CheckId {
-            /// Number of checks of all layers.
-            pub(crate) const COUNT: usize = [$(Self::$variant),*].len();
+            /// The checks of all layers.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// Their number.
+            pub(crate) const COUNT: usize = Self::ALL.len();
         }
 
         /// Codes of the checks.

@@ -41,6 +41,11 @@ pub fn has_chromium() -> bool {
     runs(Command::new("chromium").arg("--version"))
 }
 
+/// Whether minisign is installed.
+pub fn has_minisign() -> bool {
+    runs(Command::new("minisign").arg("-v"))
+}
+
 /// Installs Debian packages if they are not `there` and this process may do so.
 ///
 /// # Errors

@@ -10,6 +10,7 @@ mod cloud;
 mod compat;
 mod coverage;
 mod debian;
+mod deployment;
 mod dist;
 mod files;
 mod firmware;
@@ -91,8 +92,11 @@ enum Command {
         #[arg(default_value = "")]
         filter: String,
     },
-    /// Build the verifier service for operators: static program, OCI image, systemd unit, SBOM, hashes
+    /// Build the verifier service for operators: static program, OCI image, systemd unit, Helm chart,
+    /// manifests, alert rules, dashboard, SBOM, hashes
     Dist(dist::Args),
+    /// Check alert rules, Helm chart and manifests of the verifier service
+    Deployment(deployment::Args),
     /// Fuzz every decoder of untrusted input; inputs with new outcomes go into the corpora
     Fuzz(fuzz::Args),
     /// List the inputs that must be rejected, with their codes
@@ -144,6 +148,7 @@ fn main() -> ExitCode {
             tools::verilator().and_then(|verilator| mutants::run(&verilator, &filter, by))
         }
         Command::Dist(args) => dist::run(&args),
+        Command::Deployment(args) => deployment::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Negatives(args) => negatives::run(&args),
         Command::Kit(args) => kit::run(&args),

@@ -69,6 +69,15 @@ const NUMPY: Tool = Tool {
     wheels: include_str!("wheels/numpy.txt"),
 };
 
+/// Helm's library and Kubernetes' schemas, for Python.
+const KUBERNETES: Tool = Tool {
+    name: "kubernetes",
+    size: "99 MB",
+    witness: "helm_python/lib/libhelm_c.so",
+    variable: "SHEF_KUBERNETES",
+    wheels: include_str!("wheels/kubernetes.txt"),
+};
+
 /// lowRISC's Ibex at commit 5da1679f360b00ae330aab33cc8d79d73dfabb98: SystemVerilog, Apache-2.0.
 const IBEX: Tool = Tool {
     name: "ibex",
@@ -125,6 +134,16 @@ pub fn numpy() -> Result<PathBuf> {
     NUMPY.ensure_by("", |name, folder| {
         let mut python = Command::new("python3");
         run_by(name, folder, python.args(["-c", "import numpy"]).env("PYTHONPATH", folder))
+    })
+}
+
+/// Folder of Helm and Kubernetes' schemas for `PYTHONPATH`: `SHEF_KUBERNETES`, else the pinned one,
+/// fetched if need be.
+pub fn kubernetes() -> Result<PathBuf> {
+    KUBERNETES.ensure_by("", |name, folder| {
+        let import = "import helm_python, kubernetes_validate";
+        let mut python = Command::new("python3");
+        run_by(name, folder, python.args(["-c", import]).env("PYTHONPATH", folder))
     })
 }
 

@@ -1,6 +1,7 @@
 //! Health, readiness, metrics, published keys, the API description.
 
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::State;
@@ -10,14 +11,15 @@ use axum::routing::get;
 use axum::{Extension, Json, Router};
 use serde_json::{Value, json};
 use shef_console::Log;
+use tokio::time::timeout;
 
-use super::{Shared, openapi};
+use super::{ROUTES, Shared, openapi};
 use crate::app::App;
 use crate::audit;
 use crate::auth::Identity;
-use crate::metrics::Gauge;
+use crate::metrics::Family;
 use crate::problem::{Kind, Problem, Result};
-use crate::tls;
+use crate::{tls, usage};
 
 pub fn router() -> Router<Arc<App>> {
     Router::new()
@@ -35,6 +37,14 @@ async fn description() -> impl IntoResponse {
 }
 
 async fn ready(State(app): Shared) -> Result<Json<Value>> {
+    readiness(&app).await.map(Json)
+}
+
+/// The document of a service that can answer.
+///
+/// # Errors
+/// Why it cannot.
+async fn readiness(app: &App) -> Result<Value> {
     app.store.check_kek(&app.kek.load_full()).await?;
     app.signs_as_all().await?;
     let config = app.config.load_full();
@@ -55,19 +65,20 @@ async fn ready(State(app): Shared) -> Result<Json<Value>> {
         return Err(Kind::Log.because(text).retry_after(5));
     }
     let log = works.map_or("none", |works| if works { "written" } else { "lost" });
-    Ok(Json(json!({
+    Ok(json!({
         "status": "ready",
         "version": env!("CARGO_PKG_VERSION"),
         "certificate_ends": end,
         "log": log,
-    })))
+    }))
 }
 
-/// The tenant's metrics; all tenants' for operators of the service.
-async fn metrics(
-    State(app): Shared,
-    Extension(who): Extension<Identity>,
-) -> Result<impl IntoResponse> {
+/// How long metrics wait for the database, twice at most: scrapes time out after ten seconds.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The tenant's metrics; all tenants' for operators of the service. Families that the database does
+/// not answer in time are left out.
+async fn metrics(State(app): Shared, Extension(who): Extension<Identity>) -> impl IntoResponse {
     let config = app.config.load_full();
     let whole = config
         .operators
@@ -76,11 +87,55 @@ async fn metrics(
     let own = [who.tenant.as_str()];
     let all: Vec<&str> = config.tenants.iter().map(|tenant| tenant.name.as_str()).collect();
     let tenants = if whole { &all[..] } else { &own[..] };
-    let (mut devices, mut stale, mut stored) = (0, 0, 0);
+    let mut families = match timeout(PATIENCE, stored(&app, tenants, whole)).await {
+        Ok(Ok(families)) => families,
+        Ok(Err(_)) | Err(_) => Vec::new(),
+    };
+    let log = Log::installed();
+    families.push(Family::gauge(
+        "shef_log_lost_lines",
+        "Lines of the log that were lost: their reader is gone or too slow, or their disk is full.",
+        log.as_ref().map_or(0, Log::lost) as f64,
+    ));
+    if whole {
+        let ready = timeout(PATIENCE, readiness(&app)).await.is_ok_and(|ready| ready.is_ok());
+        let is = |yes: bool| f64::from(u8::from(yes));
+        families.extend([
+            Family {
+                values: vec![("version", env!("CARGO_PKG_VERSION"), 1.0)],
+                ..Family::gauge("shef_build_info", "Version of the program.", None)
+            },
+            Family::gauge("shef_ready", "1 if /readyz answers 200, else 0.", is(ready)),
+            Family::gauge(
+                "shef_log_works",
+                "0 if lines of the log are lost or late, else 1.",
+                is(log.is_none_or(|log| log.works())),
+            ),
+            Family::gauge(
+                "shef_config_last_reload_successful",
+                "0 if the last reload of the configuration was refused, else 1.",
+                is(app.metrics.is_current()),
+            ),
+        ]);
+        families.extend(usage::families());
+    }
+    let routes: Vec<&str> = ROUTES.iter().map(|route| route.path).chain(["other"]).collect();
+    let text = app.metrics.render((!whole).then_some(who.tenant.as_str()), &routes, &families);
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text)
+}
+
+/// The families whose values are in the database.
+///
+/// # Errors
+/// The database does not answer, or a certificate cannot be read.
+async fn stored(app: &App, tenants: &[&str], whole: bool) -> Result<Vec<Family>> {
+    let quota = app.config.load().limits.tenant_bytes as f64;
+    let (mut devices, mut stale, mut stored, mut used) = (0, 0, 0, 0.0);
     for tenant in tenants {
         let counts = app.device_counts(tenant).await?;
-        (devices, stale, stored) =
-            (devices + counts.all, stale + counts.stale, stored + app.store.stored(tenant).await?);
+        let bytes = app.store.stored(tenant).await?;
+        (devices, stale, stored) = (devices + counts.all, stale + counts.stale, stored + bytes);
+        used = f64::max(used, bytes as f64 / quota);
     }
     let left = app
         .ends(tenants, whole)
@@ -88,31 +143,32 @@ async fn metrics(
         .into_iter()
         .map(|(of, end)| ("of", of, (end - app.now()) as f64))
         .collect();
-    let gauges = [
-        Gauge::one("shef_devices", "Devices that were seen.", devices as f64),
-        Gauge::one(
+    Ok(vec![
+        Family::gauge("shef_devices", "Devices that were seen.", devices as f64),
+        Family::gauge(
             "shef_devices_stale",
             "Devices that were not accepted for longer than retention.stale_seconds.",
             stale as f64,
         ),
-        Gauge::one(
+        Family::gauge(
             "shef_stored_bytes",
             "Bytes that are stored, as each tenant's count against limits.tenant_bytes.",
             stored as f64,
         ),
-        Gauge::one(
-            "shef_log_lost_lines",
-            "Lines of the log that were lost: their reader is gone or too slow, or their disk is full.",
-            Log::installed().map_or(0, |log| log.lost()) as f64,
+        Family::gauge(
+            "shef_stored_ratio",
+            "Highest share of limits.tenant_bytes that a tenant stores.",
+            used,
         ),
-        Gauge {
-            name: "shef_certificate_seconds_left",
-            help: "Seconds until the first of these ends: server, client-ca, crl, signer (certificate), corim (reference values).",
+        Family {
             values: left,
+            ..Family::gauge(
+                "shef_certificate_seconds_left",
+                "Seconds until the first of these ends: server, client-ca, crl, signer (certificate), corim (reference values).",
+                None,
+            )
         },
-    ];
-    let text = app.metrics.render((!whole).then_some(who.tenant.as_str()), &gauges);
-    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text))
+    ])
 }
 
 async fn jwks(State(app): Shared) -> impl IntoResponse {

@@ -1,11 +1,14 @@
-//! `cargo xtask dist`: the verifier service as one static program, with the files for its installation.
+//! `cargo xtask dist`: the verifier service as one static program, with the files for its installation,
+//! their hashes, and a signature of these.
 
+mod chart;
 mod elf;
 mod oci;
 mod sbom;
+mod sign;
 
 use crate::process::{self, Result, ensure, runs, say, stdout};
-use crate::{debian, files, root};
+use crate::{debian, deployment, files, root};
 use fs_err as fs;
 use serde::Serialize;
 use std::io::{BufRead, BufReader};
@@ -14,7 +17,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const PROGRAM: &str = "shef-verifierd";
-const UNIT: &str = "attestation/verifierd/dist/shef-verifierd.service";
 const MUSL: &str = "x86_64-unknown-linux-musl";
 const GNU: &str = "x86_64-unknown-linux-gnu";
 
@@ -27,6 +29,9 @@ pub struct Args {
     /// Use this program instead of building one; it must also be static and start in an empty root
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
+    /// Sign SHA256SUMS with this secret key of minisign: writes SHA256SUMS.minisig
+    #[arg(long, value_name = "KEY")]
+    sign: Option<PathBuf>,
     /// One JSON document on stdout
     #[arg(long)]
     json: bool,
@@ -37,6 +42,7 @@ struct Document {
     target: &'static str,
     linked: &'static str,
     files: Vec<File>,
+    signed: bool,
     starts_in_an_empty_root: bool,
 }
 
@@ -108,6 +114,7 @@ fn starts_in_an_empty_root(program: &Path, dir: &Path) -> Result<()> {
 /// Builds everything.
 pub fn run(args: &Args) -> Result<()> {
     let out = args.out.clone().unwrap_or_else(|| process::target_dir().join("dist"));
+    let key = args.sign.as_deref().map(sign::Key::new).transpose()?;
     let (target, linked) = target();
     let (program, linked) = match &args.program {
         Some(program) => {
@@ -127,20 +134,27 @@ pub fn run(args: &Args) -> Result<()> {
     let mut files = Vec::new();
     let mut sums = String::new();
     let image = oci::archive(&bytes, version)?;
-    for (name, bytes) in [
+    let made = [
         (PROGRAM.to_owned(), bytes),
         (format!("{PROGRAM}-{version}.oci.tar"), image),
-        (format!("{PROGRAM}.service"), fs::read(root().join(UNIT))?),
+        (format!("{PROGRAM}-{version}.tgz"), chart::archive()?),
         (format!("{PROGRAM}-{version}.cdx.json"), sbom::write(target)?),
-    ] {
-        fs::write(out.join(&name), &bytes)?;
+    ];
+    for (name, bytes) in made.into_iter().chain(deployment::shipped()?) {
+        let path = out.join(&name);
+        fs::create_dir_all(path.parent().unwrap_or(&out))?;
+        fs::write(path, &bytes)?;
         let sha256 = files::digest(&bytes);
         sums.push_str(&format!("{sha256}  {name}\n"));
         files.push(File { name, bytes: bytes.len() as u64, sha256 });
     }
     fs::set_permissions(out.join(PROGRAM), std::fs::Permissions::from_mode(0o755))?;
-    fs::write(out.join("SHA256SUMS"), sums)?;
-    let document = Document { target, linked, files, starts_in_an_empty_root: true };
+    fs::write(out.join(sign::SUMS), sums)?;
+    if let Some(key) = &key {
+        key.sign(&out, &format!("{PROGRAM} {version}"))?;
+    }
+    let signed = key.is_some();
+    let document = Document { target, linked, files, signed, starts_in_an_empty_root: true };
     if args.json {
         println!("{}", serde_json::json!(document));
         return Ok(());

@@ -27,7 +27,8 @@ fn header(kind: EntryType, mode: u32, size: u64, owner: u64) -> Header {
     header
 }
 
-fn file<W: Write>(tar: &mut Builder<W>, name: &str, mode: u32, bytes: &[u8]) -> io::Result<()> {
+/// Appends a file of root with modification time 0.
+pub fn file<W: Write>(tar: &mut Builder<W>, name: &str, mode: u32, bytes: &[u8]) -> io::Result<()> {
     tar.append_data(&mut header(EntryType::Regular, mode, bytes.len() as u64, 0), name, bytes)
 }
 
@@ -94,12 +95,25 @@ pub fn archive(program: &[u8], version: &str) -> io::Result<Vec<u8>> {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use std::collections::BTreeMap;
     use std::io::Read as _;
 
-    fn unpack(bytes: &[u8]) -> BTreeMap<String, Vec<u8>> {
+    /// Neither time nor user of the machine that made the archive.
+    pub fn has_no_host_data(bytes: &[u8]) {
+        for entry in tar::Archive::new(bytes).entries().unwrap() {
+            let entry = entry.unwrap();
+            let header = entry.header();
+            assert_eq!(header.mtime().unwrap(), 0, "{header:?}");
+            assert!([0, USER].contains(&header.uid().unwrap()), "{header:?}");
+            assert_eq!(header.uid().unwrap(), header.gid().unwrap(), "{header:?}");
+            let names = [header.username_bytes(), header.groupname_bytes()];
+            assert!(names.into_iter().flatten().all(|name| name.is_empty()), "{header:?}");
+        }
+    }
+
+    pub fn unpack(bytes: &[u8]) -> BTreeMap<String, Vec<u8>> {
         let mut archive = tar::Archive::new(bytes);
         let entries = archive.entries().unwrap().map(|entry| {
             let mut entry = entry.unwrap();
@@ -133,6 +147,9 @@ mod tests {
         flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut layer).unwrap();
         assert_eq!(config["rootfs"]["diff_ids"][0], format!("sha256:{}", super::digest(&layer)));
         assert_eq!(unpack(&layer)[PROGRAM], b"a program");
+        has_no_host_data(&layer);
+        has_no_host_data(&archive);
+        assert_eq!(packed[4..8], [0; 4], "the time of the gzip header");
         assert_eq!(config["config"]["Entrypoint"][0], "/shef-verifierd");
         // The same program gives the same bytes.
         assert_eq!(super::archive(b"a program", "1.2.3").unwrap(), archive);

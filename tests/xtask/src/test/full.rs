@@ -5,7 +5,7 @@ use super::binaries::{self, Built, Rest, Which};
 use super::lanes::{Lanes, Outcome};
 use super::{BUILD, PACKAGES, PROVER, Plan, VERILATOR, checked, passes};
 use crate::process::{self, output, say};
-use crate::{compat, debian, formal, mutants, root, vm};
+use crate::{compat, debian, deployment, formal, mutants, root, vm};
 use std::process::Command;
 
 /// Hostile attempts in total and per step.
@@ -80,6 +80,12 @@ fn builds<'a>(plan: &'a Plan, lanes: &Lanes<'a>) {
     plan.add_once(lanes, "API documentation", &[BUILD], sources, || {
         let mut doc = process::cargo("doc --workspace --no-deps --quiet");
         checked(process::run(doc.env("RUSTDOCFLAGS", "-D warnings"), "cargo doc"))
+    });
+    let chart = plan.tree.digest(|path| {
+        path.starts_with(deployment::FILES) || path.starts_with("tests/xtask/src/deployment")
+    });
+    plan.add_once(lanes, "Helm chart and manifests", &[], chart, || {
+        checked(deployment::chart(false))
     });
     // One after the other: they share one target folder.
     let mut before = BUILD.to_owned();

@@ -11,7 +11,7 @@ mod passes;
 mod sizes;
 
 use crate::process::{self, Failure, Result, say};
-use crate::{area, compat, debian, firmware, formal, lint, root, tools, words};
+use crate::{area, compat, debian, deployment, firmware, formal, lint, root, tools, words};
 use binaries::{Built, Rest, Which};
 use fs_err as fs;
 use lanes::{Done, Lanes, Outcome, Step};
@@ -305,13 +305,14 @@ impl Plan {
         self.add(lanes, PACKAGES, &[], |lanes| {
             type Packages = (&'static str, &'static str, fn() -> bool);
             let (openssl, clients) = compat::PACKAGES;
-            let short: [Packages; 2] = [
+            let short: [Packages; 3] = [
                 ("liblz4-dev zlib1g-dev", "wave files", debian::has_trace_libraries),
                 (
                     "postgresql pgbouncer",
                     "the verifier service on PostgreSQL",
                     debian::has_postgres,
                 ),
+                ("minisign", "signatures of the hashes", debian::has_minisign),
             ];
             let full: [Packages; 2] = [
                 ("chromium", "the operator's page in a browser", debian::has_chromium),
@@ -348,6 +349,10 @@ impl Plan {
         self.add(lanes, "imports without circles", &[], |_| {
             checked(crate::rooms::check(self.tree.paths()))
         });
+        let rules = self.tree.digest(|path| {
+            path.starts_with(deployment::SERVICE) && path.contains("/prometheus-rules")
+        });
+        self.add_once(lanes, "alert rules", &[], rules, || checked(deployment::rules()));
         self.add(lanes, "area table", &[], |_| match area::stale() {
             // An update takes an hour of synthesis: it is due at the end of a piece of work, not at
             // each change.
