@@ -807,6 +807,12 @@ fn the_signing_key_is_rotated_by_a_command() {
     lost(service.runtime.block_on(service.running().reload(config(&service))).unwrap_err());
     std::fs::write(&retired, text).unwrap();
     service.runtime.block_on(service.running().reload(config(&service))).unwrap();
+    // Another replica signs with a newer key: this one is not ready.
+    service.operator.get("/readyz").ok();
+    let newer = "INSERT INTO meta (name, number, content) VALUES ('signer:04', 99999999999, '04')";
+    sql(&service, &[newer]);
+    let problem = service.operator.get("/readyz").problem(503, "SHEF-SVC-004");
+    assert!(problem["detail"].as_str().unwrap().contains("send SIGHUP"), "{problem}");
 }
 
 /// The service's user can replace any of its files by a link.

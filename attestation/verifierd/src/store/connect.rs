@@ -179,7 +179,8 @@ async fn sessions(options: &PgConnectOptions) -> Result<()> {
         .fetch_one(&mut open[0])
         .await
         .map_err(|error| cannot(&error))?;
-    if encoding != "UTF8" {
+    // SQL_ASCII stores the bytes of any text as they are.
+    if !["UTF8", "SQL_ASCII"].contains(&encoding.as_str()) {
         return Err(Kind::Store.because(format!(
             "the encoding of the database is {encoding}, which cannot store every reason, name or policy: expected UTF8; create it anew with \
              CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0"

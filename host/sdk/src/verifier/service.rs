@@ -1255,6 +1255,30 @@ mod tests {
         assert_eq!(appraise().unwrap()["result"], "a.b.c");
     }
 
+    /// The answer to an earlier request with the same content was lost: the refusal of the second one
+    /// has it.
+    #[test]
+    fn an_appraisal_that_is_kept_is_an_answer() {
+        let dir = tempfile::tempdir().unwrap();
+        let used = |kept: Value| serde_json::json!({"status": 409, "code": "SHEF-SVC-042", "detail": "used", "kept": kept});
+        let check = serde_json::json!({"code": "SHEF-ATT-031", "passed": false});
+        let checks = serde_json::json!({"checks": [check]});
+        let mut answers = [
+            used(serde_json::json!({"verdict": "accepted", "result": "a.b.c"})),
+            used(serde_json::json!({"verdict": "denied", "result": "a.b.c", "appraisal": checks})),
+            used(Value::Null),
+        ]
+        .into_iter();
+        let service = fake(dir.path(), move |_| answers.next().unwrap());
+        let challenge = Challenge::of(vec![0; 32], "a".to_owned());
+        let session = ServiceSession { token: "token".to_owned(), layer: Layer::Kernel, challenge };
+        let appraise = || service.appraise(&session, b"evidence", None);
+        assert_eq!(appraise().unwrap()["result"], "a.b.c");
+        for code in ["SHEF-ATT-031", "SHEF-SVC-042"] {
+            assert_eq!(appraise().unwrap_err().code(), code);
+        }
+    }
+
     /// A service that answers each path with a document from this function, and a client for it.
     fn fake(dir: &std::path::Path, answer: impl FnMut(&str) -> Value + Send + 'static) -> Service {
         fake_from(dir, 0, answer)
@@ -1315,9 +1339,11 @@ mod tests {
                     line.clear();
                     stream.read_line(&mut line).unwrap();
                 }
-                let answer = answer(first.split(' ').nth(1).unwrap()).to_string();
+                let answer = answer(first.split(' ').nth(1).unwrap());
+                let status = answer["status"].as_u64().unwrap_or(200);
+                let answer = answer.to_string();
                 let head = format!(
-                    "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+                    "HTTP/1.1 {status} OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
                     answer.len()
                 );
                 let mut stream = stream.into_inner();
