@@ -551,8 +551,8 @@ fn many_reference_values_are_put_together_in_no_time() {
     };
     let start = std::time::Instant::now();
     let mut all = of(0..60_000);
-    all.extend(&of(50_000..120_000));
-    all.extend(&of(0..60_000));
+    all.extend([&of(50_000..120_000)]);
+    all.extend([&of(0..60_000)]);
     assert_eq!(all, of(0..120_000));
     assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
 }
