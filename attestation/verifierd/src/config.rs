@@ -12,6 +12,7 @@ use toml::Spanned;
 use crate::name::{is_name, is_path, name_rule};
 use crate::problem::{Kind, Problem, Result};
 use crate::role::Role;
+use crate::secrets::open_private;
 
 /// Whether clients must present certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -82,6 +83,7 @@ impl Default for Tls {
 #[serde(deny_unknown_fields, default)]
 struct StorageFile {
     url: Spanned<String>,
+    password_file: Option<Spanned<PathBuf>>,
     kek: PathBuf,
     connections: u32,
 }
@@ -90,6 +92,7 @@ impl Default for StorageFile {
     fn default() -> Self {
         Self {
             url: Spanned::new(0..0, "sqlite:verifierd.db".into()),
+            password_file: None,
             kek: "kek".into(),
             connections: 8,
         }
@@ -101,8 +104,40 @@ impl Default for StorageFile {
 pub enum Database {
     /// A file.
     Sqlite(PathBuf),
-    /// A `postgres://` URL.
-    Postgres(String),
+    /// A database on a server.
+    Postgres(Server),
+}
+
+/// A database of PostgreSQL.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Server {
+    /// A `postgres://` URL. It may hold a password.
+    pub url: String,
+    /// File of the password.
+    pub password_file: Option<PathBuf>,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("password_file", &self.password_file).finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// Whether the URL holds a password.
+    fn has_password(&self) -> bool {
+        let (rest, query) = self.url.split_once('?').unwrap_or((&self.url, ""));
+        let authority = rest.split_once("://").map_or("", |(_, rest)| rest);
+        let authority = authority.split('/').next().unwrap_or("");
+        let user = authority.rsplit_once('@').map_or("", |(user, _)| user);
+        user.contains(':') || query.split('&').any(|pair| pair.starts_with("password="))
+    }
+}
+
+impl From<String> for Server {
+    fn from(url: String) -> Self {
+        Self { url, password_file: None }
+    }
 }
 
 impl Database {
@@ -694,10 +729,20 @@ impl Config {
         let text = files::read_linked(path)
             .map_err(|error| Kind::Config.because(format!("{}: {error}", path.display())))?;
         let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
-        Ok(Self {
+        let config = Self {
             file: path.to_owned(),
             ..Self::parse(&text, &path.display().to_string(), &folder)?
-        })
+        };
+        if let Database::Postgres(server) = &config.database
+            && server.has_password()
+        {
+            let hint = "storage.url holds a password; name a file that holds it in storage.password_file, or close this one to others";
+            open_private(path).map_err(|problem| Problem {
+                detail: format!("{} ({hint})", problem.detail),
+                ..problem
+            })?;
+        }
+        Ok(config)
     }
 
     /// Checks a text; relative paths start at `folder`.
@@ -741,9 +786,20 @@ impl Config {
                 );
                 return Err(at.error(&file.storage.url.span(), text));
             }
+            if let Some(file) = &file.storage.password_file {
+                return Err(at.error(&file.span(), "storage.password_file is for postgres:// only"));
+            }
             Database::Sqlite(folder.join(path))
         } else if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-            Database::Postgres(url.clone())
+            let password = file.storage.password_file.as_ref();
+            let password_file = password.map(|path| folder.join(path.get_ref()));
+            let server = Server { url: url.clone(), password_file };
+            if let Some(file) = password.filter(|_| server.has_password()) {
+                let text =
+                    "storage.password_file: storage.url holds a password, too; remove it there";
+                return Err(at.error(&file.span(), text));
+            }
+            Database::Postgres(server)
         } else {
             return Err(at.error(
                 &file.storage.url.span(),

@@ -194,7 +194,7 @@ fn over_tls_or_not_at_all(server: &Postgres) {
     let ours = server.folder.path().join("tls/ca.pem");
     let open = |url: String| {
         runtime
-            .block_on(Store::look(&Database::Postgres(url), &kek, false))
+            .block_on(Store::look(&Database::Postgres(url.into()), &kek, false))
             .map(|_| ())
             .map_err(|problem| problem.kind)
     };
@@ -211,7 +211,7 @@ fn not_everything_can_be_stored(server: &Postgres) {
     server.run("createdb", &[&args[..], &["--locale=C", "latin"]].concat()).unwrap();
     let url = server.url().replace("/verifier", "/latin");
     let open = |url: String| {
-        let opened = runtime.block_on(Store::open(&Database::Postgres(url), 2, &kek));
+        let opened = runtime.block_on(Store::open(&Database::Postgres(url.into()), 2, &kek));
         opened.map(|_| ()).map_err(|problem| problem.detail)
     };
     let refused = open(url.clone()).unwrap_err();
@@ -228,6 +228,70 @@ fn not_everything_can_be_stored(server: &Postgres) {
     });
     let refused = open(url.replace("shef@", "little@")).unwrap_err();
     assert!(refused.contains("GRANT INSERT ON event TO little"), "{refused}");
+}
+
+/// The password of the database comes from a file that others cannot read.
+#[test]
+fn the_password_of_the_database_comes_from_a_file() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let Some(server) = Postgres::start() else {
+        println!("skipped: PostgreSQL is not installed, or does not start as an unprivileged user");
+        return;
+    };
+    let runtime = Runtime::new().unwrap();
+    runtime.block_on(async {
+        let pool = sqlx::PgPool::connect(&server.url()).await.unwrap();
+        let make =
+            "CREATE ROLE service LOGIN PASSWORD 'p@ss word'; GRANT ALL ON SCHEMA public TO service";
+        sqlx::raw_sql(make).execute(&pool).await.unwrap();
+        pool.close().await;
+    });
+    // From now on, the server asks this user for it.
+    let hba = server.folder.path().join("data/pg_hba.conf");
+    let rules = std::fs::read_to_string(&hba).unwrap();
+    std::fs::write(&hba, format!("host all service all scram-sha-256\n{rules}")).unwrap();
+    let data = server.folder.path().join("data");
+    server.run("pg_ctl", &["-D", data.to_str().unwrap(), "reload"]).unwrap();
+    let dir = dir();
+    let url = server.url().replace("shef@", "service@");
+    dir.configure(|text| {
+        let named = format!("{url}\"\npassword_file = \"db.password");
+        text.replace("sqlite:verifierd.db", &named)
+    });
+    let file = dir.path.join("db.password");
+    let write = |text: &str, mode: u32| {
+        std::fs::write(&file, text).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let fails = |code: &str, text: &str| {
+        let output = command(&["check", "--config", &dir.config]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(code) && said.contains(text), "{said}");
+        assert!(!said.contains("p@ss"), "{said}");
+    };
+    fails("SHEF-SVC-002", "db.password");
+    write("wrong\n", 0o600);
+    fails("SHEF-SVC-004", "password authentication failed");
+    write("p@ss word\nmore\n", 0o600);
+    fails("SHEF-SVC-002", "a password in one line");
+    write("p@ss word\n", 0o644);
+    fails("SHEF-SVC-003", "db.password");
+    write("p@ss word\n", 0o600);
+    assert!(command(&["check", "--config", &dir.config]).status.success());
+    let mut replica = run(&dir);
+    replica.client.get("/readyz").ok();
+    signal(&replica.child, "-TERM");
+    replica.child.wait().unwrap();
+    // In the URL, it closes the configuration to others.
+    let file = Path::new(&dir.config);
+    dir.configure(|text| {
+        let text = text.replace("password_file = \"db.password\"\n", "");
+        text.replace("service@", "service:p%40ss%20word@")
+    });
+    std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    fails("SHEF-SVC-003", "storage.password_file");
+    std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    assert!(command(&["check", "--config", &dir.config]).status.success());
 }
 
 /// PgBouncer in front of the server; it ends when the value is dropped.
@@ -282,7 +346,7 @@ fn a_pooler_of_transactions_is_refused_by_name_and_one_of_sessions_serves() {
             return;
         };
         let url = format!("postgres://shef@127.0.0.1:{}/verifier", pooler.1);
-        let looked = runtime.block_on(Store::look(&Database::Postgres(url), &kek, false));
+        let looked = runtime.block_on(Store::look(&Database::Postgres(url.into()), &kek, false));
         match looked {
             Ok(_) => assert!(serves, "{mode}"),
             Err(problem) => {

@@ -221,9 +221,9 @@ mod tests {
         let crowd: Vec<_> = (0..9).map(|_| pool.enter("crowd", true)).collect();
         assert!(!evicted(&one).await && pool.taken() == 8);
         drop(crowd);
-        drop((greedy, another, others, one, known));
+        drop((greedy, another, last, others, known));
         assert!(tokio::time::timeout(Duration::ZERO, pool.emptied()).await.is_err());
-        drop(last);
+        drop(one);
         pool.emptied().await;
     }
 }

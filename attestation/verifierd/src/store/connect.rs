@@ -14,8 +14,9 @@ use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions, PgSslMode};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 
 use super::{Backend, Pools};
-use crate::config::Database;
+use crate::config::{Database, Server};
 use crate::problem::{Kind, Problem, Result};
+use crate::secrets::private_text;
 
 /// Page size of a new SQLite database in bytes. An appraisal writes a few bytes to each of some ten
 /// pages, and whole pages go through the journal: 18 kB with this size, 45 kB with the default of
@@ -138,8 +139,21 @@ fn private(path: &Path) -> Result<()> {
 
 /// Options for PostgreSQL. Unless the URL has its own settings for TLS, the certificate and its
 /// name are verified, except for a local server.
-pub(super) fn postgres(url: &str) -> Result<PgConnectOptions> {
+pub(super) fn postgres(server: &Server) -> Result<PgConnectOptions> {
+    let url = &server.url;
     let options: PgConnectOptions = url.parse().map_err(|error| cannot(&error))?;
+    let options = match &server.password_file {
+        None => options,
+        Some(file) => {
+            let text = private_text(file)?;
+            let password = text.strip_suffix('\n').unwrap_or(&text);
+            if password.is_empty() || password.contains('\n') {
+                let text = format!("{}: expected a password in one line", file.display());
+                return Err(Kind::Material.because(text));
+            }
+            options.password(password)
+        }
+    };
     let query = url.split_once('?').map_or("", |(_, query)| query);
     let said =
         query.split('&').any(|pair| pair.starts_with("sslmode=") || pair.starts_with("ssl-mode="));
@@ -273,8 +287,8 @@ pub(super) async fn open(database: &Database, connections: Option<u32>) -> Resul
                 },
             })
         }
-        Database::Postgres(url) => {
-            let options = postgres(url)?;
+        Database::Postgres(server) => {
+            let options = postgres(server)?;
             sessions(&options).await?;
             let pool = async |most, settings| {
                 let pool = limited(most, settings).connect_with(options.clone()).await;
@@ -322,8 +336,8 @@ pub(super) async fn look(database: &Database) -> Result<Option<Backend>> {
             // that it made only to read.
             read(path, !journal).await?
         }
-        Database::Postgres(url) => {
-            let options = postgres(url)?.options([("default_transaction_read_only", "on")]);
+        Database::Postgres(server) => {
+            let options = postgres(server)?.options([("default_transaction_read_only", "on")]);
             sessions(&options).await?;
             Backend::Postgres(alone(
                 limited(1, COMMAND).connect_with(options).await.map_err(|error| cannot(&error))?,
@@ -338,7 +352,8 @@ mod tests {
 
     #[test]
     fn a_server_elsewhere_must_prove_who_it_is() {
-        let mode = |url: &str| format!("{:?}", postgres(url).unwrap().get_ssl_mode());
+        let mode =
+            |url: &str| format!("{:?}", postgres(&url.to_owned().into()).unwrap().get_ssl_mode());
         for url in [
             "postgres://u@db.example/v",
             "postgresql://u:p@10.0.0.7:5433/v?application_name=x",
