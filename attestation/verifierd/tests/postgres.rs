@@ -2,7 +2,7 @@
 //! them, despite failures of a replica, the database, its disk or a clock. Skipped if PostgreSQL is
 //! not installed.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -12,7 +12,6 @@ use shef_proto::evidence::Layer;
 use shef_proto::hpke_suite::generate_key_pair;
 use shef_verifierd::app::Clock;
 use shef_verifierd::config::{Config, Database};
-use shef_verifierd::init::{self, Setup};
 use shef_verifierd::problem::Kind;
 use shef_verifierd::run::{Running, start};
 use shef_verifierd::secrets::{Kek, SystemEntropy};
@@ -21,151 +20,27 @@ use tokio::runtime::Runtime;
 
 use crate::binary::{Dir, Process, command, dir, run, signal};
 use crate::places::token;
+use shef_fixtures::postgres::Postgres;
 use shef_fixtures::service::*;
 
-/// A server in a temporary folder, run by an unprivileged user; dropping it stops it.
-struct Postgres {
-    folder: tempfile::TempDir,
-    bin: PathBuf,
-    port: u16,
-    user: bool,
-}
-
-fn find() -> Option<PathBuf> {
-    let mut places: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
-        .ok()?
-        .flatten()
-        .map(|entry| entry.path().join("bin"))
-        .collect();
-    places.sort();
-    places.into_iter().rev().find(|bin| bin.join("initdb").exists() && bin.join("pg_ctl").exists())
-}
-
-impl Postgres {
-    fn start() -> Option<Self> {
-        use std::os::unix::fs::PermissionsExt as _;
-        let bin = find()?;
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o1777)).unwrap();
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        // PostgreSQL refuses to run as root.
-        let root = Command::new("id").arg("-u").output().unwrap().stdout.trim_ascii() == b"0";
-        let server = Self { folder, bin, port, user: root };
-        let data = server.folder.path().join("data");
-        let data = data.to_str().unwrap();
-        let log = server.folder.path().join("log");
-        // A certificate for only one of this machine's names.
-        let tls = server.folder.path().join("tls");
-        let hosts = vec!["localhost".into()];
-        let setup = Setup {
-            listen: "127.0.0.1:0".into(),
-            hosts,
-            audience: AUDIENCE.into(),
-            tenant: "default".into(),
-        };
-        init::init(&tls, &setup, now()).unwrap();
-        if root {
-            std::os::unix::fs::chown(tls.join("server.key"), Some(65_534), Some(65_534)).unwrap();
-        }
-        // Small log segments: they are the only large files here.
-        server.run(
-            "initdb",
-            &["-D", data, "-A", "trust", "-U", "shef", "--no-sync", "--wal-segsize=1"],
-        )?;
-        let options = format!(
-            "-p {port} -k {} -c listen_addresses=127.0.0.1 -c fsync=off -c autovacuum=off -c ssl=on -c ssl_cert_file={1}/server.pem \
-             -c ssl_key_file={1}/server.key",
-            server.folder.path().display(),
-            tls.display()
-        );
-        server.run(
-            "pg_ctl",
-            &["-D", data, "-w", "-l", log.to_str().unwrap(), "-o", &options, "start"],
-        )?;
-        server.run(
-            "createdb",
-            &["-h", "127.0.0.1", "-p", &port.to_string(), "-U", "shef", "verifier"],
-        )?;
-        Some(server)
-    }
-
-    /// A program under the server's user.
-    fn command(&self, program: PathBuf) -> Command {
-        let mut command = if self.user {
-            let mut command = Command::new("setpriv");
-            command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program);
-            command
-        } else {
-            Command::new(program)
-        };
-        command
-            .current_dir(self.folder.path())
-            .env("LC_ALL", "C")
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        command
-    }
-
-    fn run(&self, program: &str, args: &[&str]) -> Option<()> {
-        self.command(self.bin.join(program)).args(args).status().ok()?.success().then_some(())
-    }
-
-    /// Stops it like a crash, and restarts it.
-    fn crash(&self) {
-        self.run(
-            "pg_ctl",
-            &[
-                "-D",
-                self.folder.path().join("data").to_str().unwrap(),
-                "-w",
-                "-m",
-                "immediate",
-                "restart",
-            ],
-        )
-        .unwrap();
-    }
-
-    /// Limits the size of files that the server writes for its present and future clients.
-    fn limit_files(&self, runtime: &Runtime, bytes: &str) {
-        let lock = std::fs::read_to_string(self.folder.path().join("data/postmaster.pid")).unwrap();
-        let backends =
-            "SELECT pid::TEXT FROM pg_stat_activity WHERE backend_type = 'client backend'";
-        let pids: Vec<(String,)> = runtime.block_on(async {
-            let pool = sqlx::PgPool::connect(&self.url()).await.unwrap();
-            let pids = sqlx::query_as(backends).fetch_all(&pool).await.unwrap();
-            pool.close().await;
-            pids
-        });
-        let limit = |pid: &str| {
-            let args = ["--pid", pid, &format!("--fsize={bytes}:")];
-            self.command("prlimit".into()).args(args).status().unwrap().success()
-        };
-        assert!(limit(lock.lines().next().unwrap()));
-        for (pid,) in pids {
-            // The queried process has gone.
-            limit(&pid);
-        }
-    }
-
-    /// With TLS, verified by a CA.
-    fn url_with(&self, host: &str, ca: &Path) -> String {
-        format!(
-            "postgres://shef@{host}:{}/verifier?sslmode=verify-full&sslrootcert={}",
-            self.port,
-            ca.display()
-        )
-    }
-
-    fn url(&self) -> String {
-        self.url_with("localhost", &self.folder.path().join("tls/ca.pem"))
-    }
-}
-
-impl Drop for Postgres {
-    fn drop(&mut self) {
-        let data = self.folder.path().join("data");
-        self.run("pg_ctl", &["-D", data.to_str().unwrap(), "-m", "immediate", "stop"]);
+/// Limits the size of files that the server writes for its present and future clients.
+fn limit_files(server: &Postgres, runtime: &Runtime, bytes: &str) {
+    let lock = std::fs::read_to_string(server.folder().join("data/postmaster.pid")).unwrap();
+    let backends = "SELECT pid::TEXT FROM pg_stat_activity WHERE backend_type = 'client backend'";
+    let pids: Vec<(String,)> = runtime.block_on(async {
+        let pool = sqlx::PgPool::connect(&server.url()).await.unwrap();
+        let pids = sqlx::query_as(backends).fetch_all(&pool).await.unwrap();
+        pool.close().await;
+        pids
+    });
+    let limit = |pid: &str| {
+        let args = ["--pid", pid, &format!("--fsize={bytes}:")];
+        server.command("prlimit".into()).args(args).status().unwrap().success()
+    };
+    assert!(limit(lock.lines().next().unwrap()));
+    for (pid,) in pids {
+        // The queried process has gone.
+        limit(&pid);
     }
 }
 
@@ -191,7 +66,7 @@ fn over_tls_or_not_at_all(server: &Postgres) {
     let (runtime, kek) = (Runtime::new().unwrap(), Kek::new(&[7; 32]));
     set_up(&folder.path().join("other"));
     let other = folder.path().join("other/ca.pem");
-    let ours = server.folder.path().join("tls/ca.pem");
+    let ours = server.folder().join("tls/ca.pem");
     let open = |url: String| {
         runtime
             .block_on(Store::look(&Database::Postgres(url.into()), &kek, false))
@@ -308,7 +183,7 @@ impl Pooler {
         let minor = version.split(['.', '\n']).nth(1).and_then(|minor| minor.parse::<u32>().ok());
         // Newer versions can give each session its statements.
         let statements = if minor > Some(20) { "max_prepared_statements = 0\n" } else { "" };
-        let file = server.folder.path().join("pgbouncer.ini");
+        let file = server.folder().join("pgbouncer.ini");
         let text = format!(
             "[databases]\nverifier = host=127.0.0.1 port={} user=shef\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
              unix_socket_dir =\nauth_type = any\npool_mode = {mode}\nignore_startup_parameters = extra_float_digits,options\n{statements}",
@@ -788,7 +663,7 @@ mod long {
         .unwrap();
         pool.close().await;
     });
-        server.limit_files(&runtime, "1048576");
+        limit_files(&server, &runtime, "1048576");
         let mut refused = Vec::new();
         for client in &cases.clients[..2] {
             // Free space in the last pages suffices for a few more.
@@ -805,7 +680,7 @@ mod long {
             refused.push(full.expect("a full disk: without one the test shows nothing"));
             cases.check(client);
         }
-        server.limit_files(&runtime, "unlimited");
+        limit_files(&server, &runtime, "unlimited");
         for request in refused {
             let answer = cases.release(&request, 0);
             cases.done.lock().unwrap().push((request, answer));

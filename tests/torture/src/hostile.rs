@@ -1,0 +1,104 @@
+//! One tenant, and strangers, attack.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+use shef_fixtures::service::{Device, b64};
+use shef_proto::hpke_suite::generate_key_pair;
+use shef_verifierd::secrets::{SystemEntropy, random};
+
+use crate::Result;
+use crate::client::{Client, Request, Service};
+use crate::load::{self, GOOD, KEYS};
+use crate::machines::HOSTILE;
+
+/// How long an attacker waits for an answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// The pause of each connection: the attackers are on the same machine.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What a connection sends again and again.
+#[derive(Clone, Copy)]
+enum Attack {
+    /// One release.
+    Repeat,
+    /// Evidence that is none.
+    Junk,
+    /// Reference values of almost the permitted size.
+    Large,
+    /// A token that the service does not know.
+    Token,
+    /// A probe of readiness, without a token.
+    Probe,
+}
+
+/// The connections of each kind at each service.
+const CONNECTIONS: [(Attack, usize); 5] = [
+    (Attack::Repeat, 60),
+    (Attack::Junk, 30),
+    (Attack::Large, 10),
+    (Attack::Token, 30),
+    (Attack::Probe, 30),
+];
+
+impl Attack {
+    /// The token of the client.
+    fn token(self) -> &'static str {
+        match self {
+            Self::Repeat => "release",
+            Self::Junk => "attest",
+            Self::Large => "operator",
+            Self::Token | Self::Probe => "unknown",
+        }
+    }
+
+    fn request(self, repeated: &load::Case, connection: usize) -> Request {
+        match self {
+            Self::Repeat => load::release_of(KEYS[0], repeated),
+            Self::Junk => {
+                let junk = json!({"nonce": b64(&random::<32>()), "layer": "shield", "evidence": b64(&random::<2048>())});
+                Request::json("POST", "/v1/appraise", &junk)
+            }
+            Self::Large => Request::toml(format!("/v1/corims/large-{connection}"), large()),
+            Self::Token => Request::get("/v1/keys"),
+            Self::Probe => Request::get("/readyz"),
+        }
+    }
+}
+
+/// Reference values with different content each time.
+fn large() -> String {
+    let mut text = String::new();
+    while text.len() < 900_000 {
+        let (name, digest) = (hex::encode(random::<8>()), hex::encode(random::<32>()));
+        text.push_str(&format!("[[kernel]]\nname = \"{name}\"\ndigest = \"{digest}\"\nsvn = 2\n"));
+    }
+    text
+}
+
+/// Attacks a service until `stop`.
+///
+/// # Errors
+/// The attack cannot begin.
+pub fn attack(service: &Service, stop: &AtomicBool) -> Result<()> {
+    let client = |attack: Attack| Client::with_timeout(service, HOSTILE, attack.token(), TIMEOUT);
+    let release = client(Attack::Repeat)?;
+    let (_, recipient) = generate_key_pair(&mut SystemEntropy);
+    let case = load::case(&release, &Device::new(GOOD), Some(&recipient)).ok_or("no session")?;
+    load::release(&release, KEYS[0], &case);
+    std::thread::scope(|scope| {
+        for (attack, connections) in CONNECTIONS {
+            for connection in 0..connections {
+                let (client, case) = (client(attack)?, &case);
+                scope.spawn(move || {
+                    while !stop.load(Ordering::Relaxed) {
+                        let _ = client.send(connection, &attack.request(case, connection));
+                        std::thread::sleep(PAUSE);
+                    }
+                });
+            }
+        }
+        Ok(())
+    })
+}
