@@ -556,7 +556,7 @@ impl App {
     }
 
     async fn sweep_tenant(&self, tenant: &str, retention: &Retention) -> Result<()> {
-        let now = self.now();
+        let now = self.store.witnessed(self.now()).await?;
         self.store.sweep(tenant, now, retention.appraisals).await?;
         if retention.receipt_days == 0 {
             return Ok(());

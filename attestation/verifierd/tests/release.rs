@@ -273,18 +273,24 @@ fn keys_have_versions_windows_and_switches_and_their_policy_is_frozen() {
         release(operator, key, &session, &device.evidence(Layer::Shield, &nonce))
     };
     // Version 1 stays under its original policy, version 2 is under the new one.
-    fetch("data").ok();
+    let (session, nonce) = operator.session(Layer::Shield, Some(&public));
+    let before = device.evidence(Layer::Shield, &nonce);
+    let repeat = || release(operator, "data", &session, &before);
+    let answer = repeat().ok();
     let rotated =
         operator.post("/v1/keys/data/rotate", &json!({"policy": "default", "generate": 32})).ok();
     assert_eq!((&rotated["version"], &rotated["policy"]), (&json!(2), &json!("default@2")));
     let denied = fetch("data").problem(422, "SHEF-SVC-043");
     assert!(denied["detail"].as_str().unwrap().contains("SHEF-ATT-031"), "{denied}");
+    // A release whose answer was lost is not another version's because the key was rotated.
+    assert_eq!(repeat().ok(), answer);
     let (session, nonce) = operator.session(Layer::Shield, Some(&public));
     let old = json!({"key": "data", "version": 1, "session": session, "evidence": b64(&device.evidence(Layer::Shield, &nonce))});
     operator.post("/v1/release", &old).ok();
     operator.post("/v1/keys/data/disable", &json!({"version": 1})).ok();
     // A released box is not returned again either.
     operator.post("/v1/release", &old).problem(409, "SHEF-SVC-061");
+    repeat().problem(409, "SHEF-SVC-061");
     // A key and its newest version are disabled separately, and a list shows both.
     let shown = |field: &str| operator.get("/v1/keys").ok()["keys"][0][field].clone();
     for (action, off) in [("disable", true), ("enable", false)] {

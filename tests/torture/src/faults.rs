@@ -10,9 +10,9 @@ use shef_verifierd::secrets::SystemEntropy;
 
 use crate::Result;
 use crate::accounts::Verdict;
-use crate::client::{Client, Service};
+use crate::client::{Client, INNOCENT, Service};
 use crate::hostile;
-use crate::load::{self, DOOMED, INNOCENT, KEYS, revoke, rotate};
+use crate::load::{self, DOOMED, KEYS, revoke, rotate};
 use crate::machines::Machines;
 
 /// A fault: its name, and what it does while the load goes on. The time is that of the fault

@@ -13,8 +13,6 @@ use crate::Result;
 use crate::accounts::{Verdict, accepted_again, verdict};
 use crate::client::{Client, Request, Service, done, submission};
 
-/// The tenants that do nothing wrong.
-pub const INNOCENT: [&str; 2] = ["default", "other"];
 /// The keys of each tenant that are released.
 pub const KEYS: [&str; 2] = ["data", "more"];
 /// Of devices, by their seeds: one whose evidence is accepted, one that is revoked before the run,

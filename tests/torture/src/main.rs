@@ -26,8 +26,7 @@ use shef_proto::receipt::Audit;
 use shef_verifierd::config::Config;
 
 use accounts::{Book, Kept, Report};
-use client::{Client, Request, Service, account, done};
-use load::INNOCENT;
+use client::{Client, INNOCENT, Request, Service, account, done};
 use machines::{Machines, TENANTS};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;

@@ -10,7 +10,7 @@ use axum::routing::post;
 use axum::{Extension, Json, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shef_proto::evidence::Layer;
+use shef_proto::evidence::{self, Layer};
 use shef_proto::hpke_suite::PublicKey;
 use shef_proto::receipt::Receipt;
 use shef_proto::release::{KeyBox, ReleaseInfo};
@@ -142,7 +142,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub async fn run(app: &App, identity: &Identity, wanted: &Wanted<'_>) -> Result<(i64, Released)> {
     let (start, mut pause) = (Instant::now(), PAUSE);
     let released = loop {
-        let released = attempt(app, identity, wanted).await;
+        let released = attempt(app, identity, wanted, wanted.version).await;
+        let released = before(app, identity, wanted, released).await;
         let undone = released.as_ref().is_err_and(|problem| problem.kind == Kind::Store);
         if !undone || start.elapsed() + pause > AGAIN {
             break released;
@@ -172,9 +173,35 @@ pub async fn run(app: &App, identity: &Identity, wanted: &Wanted<'_>) -> Result<
     released
 }
 
-async fn attempt(app: &App, identity: &Identity, wanted: &Wanted<'_>) -> Result<(i64, Released)> {
+/// The release of an earlier version, if a request that names no version was refused only because
+/// the key has a newer one by now: the answer to an earlier attempt may have been lost.
+async fn before(
+    app: &App,
+    identity: &Identity,
+    wanted: &Wanted<'_>,
+    released: Result<(i64, Released)>,
+) -> Result<(i64, Released)> {
+    let refused = released
+        .as_ref()
+        .is_err_and(|problem| matches!(problem.kind, Kind::NonceUsed | Kind::Denied));
+    if !refused || wanted.used || wanted.version.is_some() {
+        return released;
+    }
+    let evidence = evidence::digest(wanted.evidence.bytes());
+    match app.store.released_version(&identity.tenant, wanted.key, &evidence).await? {
+        None => released,
+        version => attempt(app, identity, wanted, version).await,
+    }
+}
+
+async fn attempt(
+    app: &App,
+    identity: &Identity,
+    wanted: &Wanted<'_>,
+    version: Option<i64>,
+) -> Result<(i64, Released)> {
     let tenant = identity.tenant.as_str();
-    let key = find(app, tenant, wanted).await?;
+    let key = find(app, tenant, wanted, version).await?;
     let mut collateral = app.collateral(tenant).await?;
     if collateral.policy(&key.policy).is_err() {
         // Policies are never removed: another replica has added this one within the last second.
@@ -222,9 +249,9 @@ struct Key {
 }
 
 /// The requested key, if evidence of this layer and a recipient of this kind may have it at all.
-async fn find(app: &App, tenant: &str, wanted: &Wanted<'_>) -> Result<Key> {
+async fn find(app: &App, tenant: &str, wanted: &Wanted<'_>, version: Option<i64>) -> Result<Key> {
     let (key, versions) = app.store.key(tenant, wanted.key).await?;
-    let number = wanted.version.unwrap_or(key.version);
+    let number = version.unwrap_or(key.version);
     let Some(version) = versions.iter().find(|version| version.version == number) else {
         return Err(Kind::NotFound.because(format!("key {} has no version {number}", wanted.key)));
     };

@@ -440,6 +440,31 @@ impl Store {
         })
     }
 
+    /// The version of a key that was released for this evidence; `None` if there is none, or its box
+    /// is not kept any more.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn released_version(
+        &self,
+        tenant: &str,
+        name: &str,
+        evidence: &[u8; 32],
+    ) -> Result<Option<i64>> {
+        on!(self, |pools| {
+            let version: Option<(i64,)> = sqlx::query_as(
+                "SELECT r.version FROM key_version v JOIN released r ON r.tenant = v.tenant AND r.name = v.name \
+                 AND r.version = v.version AND r.evidence = $3 WHERE v.tenant = $1 AND v.name = $2 ORDER BY r.version LIMIT 1",
+            )
+            .bind(tenant)
+            .bind(name)
+            .bind(evidence.to_vec())
+            .fetch_optional(&pools.read)
+            .await?;
+            Ok(version.map(|(version,)| version))
+        })
+    }
+
     /// Keys by name, after this one.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Used nonces, appraisals, devices.
 
 use super::events::{Event, LOCK, record_event};
-use super::{Store, on, row};
+use super::{Backend, Store, on, row};
 use crate::problem::{Kind, Result};
 use crate::session::Challenge;
 
@@ -442,6 +442,19 @@ impl Store {
                 sqlx::query_as(COUNTS).bind(since).bind(tenant).fetch_one(&pools.read).await?;
             Ok(DeviceCounts { all, stale })
         })
+    }
+
+    /// A replica's time, or that of the PostgreSQL server if it is earlier: what one replica deletes
+    /// is gone for all, and sessions that ended before then count as used.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn witnessed(&self, now: i64) -> Result<i64> {
+        let Backend::Postgres(pools) = &self.backend else { return Ok(now) };
+        let (there,): (i64,) = sqlx::query_as("SELECT EXTRACT(EPOCH FROM now())::BIGINT")
+            .fetch_one(&pools.read)
+            .await?;
+        Ok(now.min(there))
     }
 
     /// Deletes expired data: used nonces and boxes past their time, appraisals beyond the number
