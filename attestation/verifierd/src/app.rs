@@ -441,7 +441,7 @@ impl App {
         let rows = self.store.collateral(tenant).await?;
         let (now, before) = (self.now(), self.known_collateral(tenant));
         // Off the threads that serve connections: there may be a lot to parse.
-        let collateral = block_in_place(|| Collateral::new(&rows, now, before.as_deref()))?;
+        let collateral = block_in_place(|| Collateral::new(&rows, now, before.as_deref(), None))?;
         let collateral = Arc::new(collateral);
         self.keep(tenant, &collateral);
         Ok(collateral)

@@ -88,7 +88,7 @@ async fn look(
     store.rights().await?;
     report.notes.push(format!("the database ({of}) has version {}", store.found));
     for tenant in store.tenants().await?.iter().filter(|name| config.tenant(name).is_some()) {
-        let collateral = Collateral::new(&store.collateral(tenant).await?, now, None)?;
+        let collateral = Collateral::new(&store.collateral(tenant).await?, now, None, None)?;
         ends.extend(collateral.watched.list());
         for id in &collateral.withdrawn {
             report.warnings.push(format!(

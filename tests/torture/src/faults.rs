@@ -4,15 +4,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use shef_fixtures::service::Device;
+use serde_json::Value;
+use shef_fixtures::service::{Device, now};
 use shef_proto::hpke_suite::generate_key_pair;
 use shef_verifierd::secrets::SystemEntropy;
 
 use crate::Result;
 use crate::accounts::Verdict;
-use crate::client::{Client, INNOCENT, Service};
+use crate::client::{Client, INNOCENT, Request, Service};
 use crate::hostile;
-use crate::load::{self, DOOMED, KEYS, revoke, rotate};
+use crate::load::{self, DOOMED, KEYS, any_revocation, revoke, rotate};
 use crate::machines::Machines;
 
 /// A fault: its name, and what it does while the load goes on. The time is that of the fault
@@ -34,17 +35,31 @@ pub const ALL: [Fault; 10] = [
     ("hostile-tenant", hostile_tenant),
 ];
 
+/// Fails if a fault has no effect: then the run shows nothing.
+fn show(effect: bool, what: &str) -> Result<()> {
+    if effect { Ok(()) } else { Err(format!("{what}: the run shows nothing").into()) }
+}
+
+/// What a replica of a service answers to one request.
+fn asked(service: &Service, replica: usize, request: &Request) -> Result<Option<(u16, Value)>> {
+    Ok(Client::new(service, INNOCENT[0], "operator")?.send(replica, request))
+}
+
 /// Seconds by which a clock steps: more than a day.
 const STEP: i64 = 90_000;
 /// How long a revoked device may still be accepted.
 const IN_FORCE: Duration = Duration::from_secs(2);
+/// The number of the replica with a process of its own.
+const PROCESS: usize = 1;
 
 /// A replica stands still for ten seconds.
-fn pause(machines: &mut Machines, _: &[Service; 2], _: Duration) -> Result<()> {
+fn pause(machines: &mut Machines, services: &[Service; 2], _: Duration) -> Result<()> {
     machines.replica.signal(Signal::STOP);
-    std::thread::sleep(Duration::from_secs(10));
+    let start = Instant::now();
+    let answer = asked(&services[0], PROCESS, &Request::get("/healthz"));
+    std::thread::sleep(Duration::from_secs(10).saturating_sub(start.elapsed()));
     machines.replica.signal(Signal::CONT);
-    Ok(())
+    show(answer?.is_none(), "a paused replica answers")
 }
 
 /// The disk of the service on SQLite is full; its own tenants are excused while it is.
@@ -52,9 +67,11 @@ fn disk_full(machines: &mut Machines, services: &[Service; 2], time: Duration) -
     services[1].excuse(true);
     machines.single.limit_files("1")?;
     std::thread::sleep(time);
+    let answer = asked(&services[1], 0, &any_revocation());
     machines.single.limit_files("unlimited")?;
     services[1].excuse(false);
-    Ok(())
+    let full = answer?.is_none_or(|(status, _)| status == 503);
+    show(full, "a change is stored although the disk is full")
 }
 
 /// PostgreSQL ends as in a crash, and starts again.
@@ -64,10 +81,15 @@ fn database_restart(machines: &mut Machines, _: &[Service; 2], _: Duration) -> R
 }
 
 /// The reader of the log goes away, and does not come back.
-fn log_closed(machines: &mut Machines, _: &[Service; 2], time: Duration) -> Result<()> {
+fn log_closed(machines: &mut Machines, services: &[Service; 2], time: Duration) -> Result<()> {
     machines.replica.close_log();
     machines.single.close_log();
     std::thread::sleep(time);
+    for (service, replica) in services.iter().zip([PROCESS, 0]) {
+        let answer = asked(service, replica, &Request::get("/readyz"))?;
+        let lost = answer.is_some_and(|(_, body)| body["log"] == "lost");
+        show(lost, "no line of a closed log is lost")?;
+    }
     Ok(())
 }
 
@@ -89,10 +111,11 @@ fn kill(machines: &mut Machines, services: &[Service; 2], time: Duration) -> Res
 fn clock_step(machines: &mut Machines, _: &[Service; 2], time: Duration) -> Result<()> {
     machines.ahead.store(STEP, Ordering::Relaxed);
     std::thread::sleep(Duration::from_millis(500));
+    let stepped = machines.inner.app.now() > now() + STEP / 2;
     machines.runtime.block_on(machines.inner.app.sweep())?;
     std::thread::sleep(time);
     machines.ahead.store(0, Ordering::Relaxed);
-    Ok(())
+    show(stepped, "the clock did not step")
 }
 
 /// All replicas read their configurations again, many times a second.
@@ -126,16 +149,18 @@ fn rotation(machines: &mut Machines, services: &[Service; 2], time: Duration) ->
 /// When a revocation was sent, and when it was answered.
 type Revoked = std::sync::Mutex<(Option<Instant>, Option<Instant>)>;
 
-/// A device submits evidence all the time, while it is revoked.
+/// A device submits evidence all the time, while it is revoked. Returns how much of it had to be
+/// denied.
 fn doomed(
     service: &Service,
     tenant: &'static str,
     revoked: &Revoked,
     stop: &AtomicBool,
-) -> Result<()> {
+) -> Result<usize> {
     let client = Client::new(service, tenant, "release")?;
     let device = Device::new(DOOMED);
     let (_, recipient) = generate_key_pair(&mut SystemEntropy);
+    let mut denied = 0;
     for number in 0.. {
         if stop.load(Ordering::Relaxed) {
             break;
@@ -155,8 +180,9 @@ fn doomed(
         };
         let what = format!("{}: a device that is revoked during the run", client.account());
         service.book.lock().verdict(&what, expected, found);
+        denied += usize::from(expected == Verdict::Denied);
     }
-    Ok(())
+    Ok(denied)
 }
 
 /// A device is revoked while it submits evidence to all replicas.
@@ -193,7 +219,8 @@ fn revocation(_: &mut Machines, services: &[Service; 2], time: Duration) -> Resu
         std::thread::sleep(time / 2 + IN_FORCE);
         stop.store(true, Ordering::Relaxed);
         for thread in threads {
-            thread.join().map_err(|_| "a client panicked")??;
+            let denied = thread.join().map_err(|_| "a client panicked")??;
+            show(denied > 0, "a revoked device submitted nothing")?;
         }
         Ok(())
     })

@@ -88,7 +88,11 @@ pub fn attack(service: &Service, stop: &AtomicBool) -> Result<()> {
     let case = load::case(&release, &Device::new(GOOD), Some(&recipient)).ok_or("no session")?;
     load::release(&release, KEYS[0], &case);
     std::thread::scope(|scope| {
-        for (attack, connections) in CONNECTIONS {
+        let only = std::env::var("TORTURE_ATTACK").unwrap_or_default();
+        for (index, (attack, connections)) in CONNECTIONS.into_iter().enumerate() {
+            if !only.is_empty() && !only.contains(&index.to_string()) {
+                continue;
+            }
             for connection in 0..connections {
                 let (client, case) = (client(attack)?, &case);
                 scope.spawn(move || {

@@ -189,6 +189,13 @@ pub fn rotate(client: &Client<'_>, key: &str) {
     client.ask(&Request::json("POST", format!("/v1/keys/{key}/rotate"), &version), done);
 }
 
+/// The request to revoke a certificate that nobody has.
+pub fn any_revocation() -> Request {
+    let value = hex::encode(random::<32>());
+    let what = json!({"kind": "certificate", "value": value, "reason": "lost"});
+    Request::json("POST", "/v1/revocations", &what)
+}
+
 /// Revokes a device.
 pub fn revoke(client: &Client<'_>, device: &Device) -> Option<Value> {
     let what = json!({"kind": "device", "value": hex::encode(device.ueid), "reason": "lost"});
@@ -209,9 +216,7 @@ fn change(service: &Service, tenant: &'static str, stop: &AtomicBool) -> Result<
             }
             1 => rotate(&client, KEYS[1]),
             _ => {
-                let value = hex::encode(random::<32>());
-                let what = json!({"kind": "certificate", "value": value, "reason": "lost"});
-                client.ask(&Request::json("POST", "/v1/revocations", &what), done);
+                client.ask(&any_revocation(), done);
             }
         }
         std::thread::sleep(Duration::from_millis(700));

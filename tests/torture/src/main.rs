@@ -34,14 +34,15 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 /// Seconds of each fault, with the time before and after it.
 const SECONDS: u64 = 30;
 
-const USAGE: &str = "usage: shef-torture [--json] [--seconds N]";
+const USAGE: &str = "usage: shef-torture [--json] [--seconds N] [FAULT ...]";
 
 fn main() -> ExitCode {
     // A worker for policies, in a process that the replica in this process starts.
     if let Some(ended) = shef_rego::serve() {
         return ended;
     }
-    let (mut json, mut seconds, mut args) = (false, SECONDS, std::env::args().skip(1));
+    let (mut json, mut seconds, mut only) = (false, SECONDS, Vec::new());
+    let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         match (arg.as_str(), args.len()) {
             ("--json", _) => json = true,
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
                 Some(number @ 1..) => seconds = number,
                 _ => return wrong_use(),
             },
+            (name, _) if faults::ALL.iter().any(|(known, _)| *known == name) => only.push(arg),
             _ => return wrong_use(),
         }
     }
@@ -59,7 +61,7 @@ fn main() -> ExitCode {
         );
         return ExitCode::from(3);
     };
-    match run(database, Duration::from_secs(seconds)) {
+    match run(database, &only, Duration::from_secs(seconds)) {
         Ok(report) => {
             if json {
                 println!("{}", serde_json::json!(report));
@@ -102,7 +104,8 @@ fn count_panics(book: &Arc<Book>) {
     }));
 }
 
-fn run(database: Postgres, time: Duration) -> Result<Report> {
+/// Runs these faults, or all, and compares what was asked and kept.
+fn run(database: Postgres, only: &[String], time: Duration) -> Result<Report> {
     let book = Arc::<Book>::default();
     count_panics(&book);
     let (mut machines, services) = Machines::start(&book, database)?;
@@ -116,7 +119,7 @@ fn run(database: Postgres, time: Duration) -> Result<Report> {
                 }
             }
         }
-        let ended = all_faults(&mut machines, &services, &book, time);
+        let ended = run_faults(&mut machines, &services, only, time);
         stop.store(true, Ordering::Relaxed);
         ended
     })?;
@@ -134,13 +137,15 @@ fn run(database: Postgres, time: Duration) -> Result<Report> {
 }
 
 /// Runs the faults, with load before and after each.
-fn all_faults(
+fn run_faults(
     machines: &mut Machines,
     services: &[Service; 2],
-    book: &Book,
+    only: &[String],
     time: Duration,
 ) -> Result<()> {
-    for (name, fault) in faults::ALL {
+    let book = &services[0].book;
+    let wanted = |name: &str| only.is_empty() || only.iter().any(|one| one == name);
+    for (name, fault) in faults::ALL.into_iter().filter(|(name, _)| wanted(name)) {
         let (start, before) = (Instant::now(), book.lock().report().requests);
         let number = book.lock().begin(name);
         std::thread::sleep(time / 5);

@@ -21,7 +21,7 @@ use crate::app::App;
 use crate::appraiser::{self, AppraisalInput, Received};
 use crate::audit;
 use crate::auth::Identity;
-use crate::collateral::{self, Collateral, StoredPolicy};
+use crate::collateral::{self, Ahead, Collateral, StoredPolicy};
 use crate::name::{is_name, name_rule};
 use crate::problem::{Kind, Result};
 use crate::secrets::sha256;
@@ -64,7 +64,7 @@ async fn change<T>(
     app: &App,
     who: &Identity,
     change: Change,
-    check: impl FnOnce(&CollateralRows, Option<&Collateral>) -> Result<T>,
+    check: impl Fn(&CollateralRows, Option<&Collateral>, Option<&Ahead>) -> Result<T>,
 ) -> Result<(T, i64)> {
     let event =
         Event { tenant: &who.tenant, who: &who.name, role: who.role.name(), time: app.now() };
@@ -78,20 +78,30 @@ async fn change<T>(
     );
     let before = app.known_collateral(&who.tenant);
     let mut after = None;
-    let whole = |rows: &CollateralRows| {
-        // Off the threads that serve connections: there may be a lot to parse.
+    // Off the threads that serve connections: there may be a lot to parse.
+    let unread = match &change {
+        Change::AddCorim(row) => before.as_ref().map(|before| (before, row)),
+        _ => None,
+    };
+    let ahead =
+        || block_in_place(|| unread.map(|(before, row)| before.read_ahead(row, event.time)));
+    let whole = |ahead: Option<&Option<Ahead>>, rows: &CollateralRows| {
+        if ahead.is_none() && unread.is_some() {
+            return Ok(None);
+        }
+        let ahead = ahead.and_then(Option::as_ref);
         block_in_place(|| {
-            let checked = check(rows, before.as_deref())?;
+            let checked = check(rows, before.as_deref(), ahead)?;
             let mut versions = Vec::new();
             if adds {
-                let new = Collateral::new(rows, event.time, before.as_deref())?;
+                let new = Collateral::new(rows, event.time, before.as_deref(), ahead)?;
                 versions.clone_from(&new.versions);
                 after = Some(Arc::new(new));
             }
-            Ok((checked, versions))
+            Ok(Some((checked, versions)))
         })
     };
-    match app.store.change(&event, &change, whole).await? {
+    match app.store.change(&event, &change, ahead, whole).await? {
         Changed::Done(checked, number) => {
             let what =
                 if number > 0 { format!("{}@{number}", change.what()) } else { change.what() };
@@ -113,7 +123,7 @@ async fn change<T>(
 
 /// A change whose response is 204.
 async fn plain(app: &App, who: &Identity, what: Change) -> Result<StatusCode> {
-    change(app, who, what, |_, _| Ok(())).await?;
+    change(app, who, what, |_, _, _| Ok(())).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -178,7 +188,7 @@ async fn add_anchor(
     };
     collateral::anchor(&row)?;
     let answer = json!({"name": row.name, "sha256": hex::encode(sha256(&row.certificate))});
-    change(&app, &identity, Change::AddAnchor(row), |_, _| Ok(())).await?;
+    change(&app, &identity, Change::AddAnchor(row), |_, _, _| Ok(())).await?;
     Ok((StatusCode::CREATED, Json(answer)))
 }
 
@@ -213,7 +223,7 @@ async fn put_signer(
     let content = String::from_utf8(body.to_vec()).map_err(|_| Kind::Corim.because("not UTF-8"))?;
     collateral::signer(&id, &content)?;
     let row = SignerRow { name: id.clone(), content, created: app.now() };
-    change(&app, &identity, Change::PutSigner(row), |_, _| Ok(())).await?;
+    change(&app, &identity, Change::PutSigner(row), |_, _, _| Ok(())).await?;
     Ok((StatusCode::CREATED, Json(json!({"name": id}))))
 }
 
@@ -268,8 +278,8 @@ pub async fn store_corim(
     row: &CorimRow,
 ) -> Result<ReferenceValues> {
     let now = app.now();
-    Ok(change(app, identity, Change::AddCorim(row.clone()), |rows, before| {
-        Collateral::check(rows, row, now, before)
+    Ok(change(app, identity, Change::AddCorim(row.clone()), |rows, before, ahead| {
+        Collateral::check(rows, row, now, before, ahead)
     })
     .await?
     .0)
@@ -302,7 +312,7 @@ async fn activate(
     Path(id): Path<String>,
 ) -> Result<StatusCode> {
     let (now, of) = (app.now(), id.clone());
-    change(&app, &identity, Change::Activate(id), |rows, before| {
+    change(&app, &identity, Change::Activate(id), |rows, before, _| {
         Collateral::check_activation(rows, &of, now, before)
     })
     .await?;
@@ -353,7 +363,7 @@ async fn add_policy(
         created: app.now(),
     };
     let name = row.name.clone();
-    let ((), version) = change(&app, &identity, Change::AddPolicy(row), |_, _| Ok(())).await?;
+    let ((), version) = change(&app, &identity, Change::AddPolicy(row), |_, _, _| Ok(())).await?;
     Ok((
         StatusCode::CREATED,
         Json(json!({"name": name, "version": version, "sha256": hex::encode(digest)})),
@@ -466,7 +476,7 @@ pub async fn add_revocation(
     let mut row = RevocationRow { kind, value, reason, created: app.now() };
     collateral::check_revocation(&mut row)?;
     let value = row.value.clone();
-    change(app, identity, Change::Revoke(row), |_, _| Ok(())).await?;
+    change(app, identity, Change::Revoke(row), |_, _, _| Ok(())).await?;
     Ok(value)
 }
 

@@ -22,8 +22,8 @@ use crate::secrets::sha256;
 use crate::store::{CollateralRows, CorimRow, CorimVersion, RevocationRow};
 
 pub use policy::{POLICY_JSON, POLICY_TOML, POLICY_TYPES, StoredPolicy};
-use read::{Entries, Entry, Reader, canonical};
-pub use read::{REFERENCE_TYPES, anchor, check_revocation, signer};
+pub use read::{Ahead, REFERENCE_TYPES, anchor, check_revocation, signer};
+use read::{Before, Entries, Entry, Reader, canonical};
 use versions::{Known, by_key, versions};
 
 /// Everything that appraisals of one tenant need.
@@ -74,12 +74,17 @@ impl Watched {
 impl Collateral {
     /// Parses the stored collateral, as of `now`. Entries that have expired since, or whose signer
     /// is gone, have no effect; an unreadable entry is an error. What `before` has read of the same
-    /// rows is not read again.
+    /// rows is not read again, nor is what was read `ahead`.
     ///
     /// # Errors
     /// The store holds data that this version cannot read.
-    pub fn new(rows: &CollateralRows, now: i64, before: Option<&Self>) -> Result<Self> {
-        let mut reader = Reader::new(rows, now, before.map(|before| &before.entries))?;
+    pub fn new(
+        rows: &CollateralRows,
+        now: i64,
+        before: Option<&Self>,
+        ahead: Option<&Ahead>,
+    ) -> Result<Self> {
+        let mut reader = Reader::new(rows, now, Self::known(before, ahead))?;
         let anchors =
             rows.anchors.iter().map(|row| reader.anchor(row)).collect::<Result<Vec<_>>>()?;
         let entries: Vec<(&CorimRow, Arc<Entry>)> =
@@ -180,6 +185,16 @@ impl Collateral {
         })
     }
 
+    fn known<'a>(before: Option<&'a Self>, ahead: Option<&'a Ahead>) -> Before<'a> {
+        Before { entries: before.map(|before| &before.entries), ahead }
+    }
+
+    /// Reads reference values that are to be added to this collateral.
+    #[must_use]
+    pub fn read_ahead(&self, row: &CorimRow, now: i64) -> Ahead {
+        Reader::ahead(&self.entries, (&self.signers, &self.revocations), row, now)
+    }
+
     /// Checks new reference values together with the stored ones: they must be in force and
     /// contradict nothing.
     ///
@@ -190,8 +205,9 @@ impl Collateral {
         row: &CorimRow,
         now: i64,
         before: Option<&Self>,
+        ahead: Option<&Ahead>,
     ) -> Result<ReferenceValues> {
-        let mut reader = Reader::new(rows, now, before.map(|before| &before.entries))?;
+        let mut reader = Reader::new(rows, now, Self::known(before, ahead))?;
         let entry = reader.reference(row);
         let (values, corim) = entry.values()?;
         if let Some(new) = corim {
@@ -216,7 +232,7 @@ impl Collateral {
         now: i64,
         before: Option<&Self>,
     ) -> Result<()> {
-        let mut reader = Reader::new(rows, now, before.map(|before| &before.entries))?;
+        let mut reader = Reader::new(rows, now, Self::known(before, None))?;
         let entry = rows.corims.iter().find(|row| row.id == id).map(|row| reader.reference(row));
         match entry.as_ref().and_then(|entry| entry.corim()) {
             Some(corim) => Known::new(&rows.versions).admit(corim),

@@ -139,6 +139,23 @@ pub(super) struct Entries {
     reference: HashMap<[u8; 32], Arc<Entry>>,
 }
 
+/// Reference values that were read before they are stored: parsing them takes longer than the
+/// database's lock may be held.
+#[derive(Debug)]
+pub struct Ahead {
+    trust: [u8; 32],
+    at: i64,
+    key: [u8; 32],
+    entry: Arc<Entry>,
+}
+
+/// What is known of rows that are about to be read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Before<'a> {
+    pub(super) entries: Option<&'a Entries>,
+    pub(super) ahead: Option<&'a Ahead>,
+}
+
 /// Digest of some values, each with its length.
 fn digest(parts: &[&[u8]]) -> [u8; 32] {
     let mut bytes = Vec::with_capacity(parts.iter().map(|part| part.len() + 8).sum());
@@ -149,9 +166,14 @@ fn digest(parts: &[&[u8]]) -> [u8; 32] {
     sha256(&bytes)
 }
 
+/// Digest of reference values as they are stored.
+fn name_of(row: &CorimRow) -> [u8; 32] {
+    digest(&[row.media_type.as_bytes(), &row.created.to_be_bytes(), &row.content])
+}
+
 /// Reads rows, or finds what `before` has read of them.
 pub(super) struct Reader<'a> {
-    before: Option<&'a Entries>,
+    before: Before<'a>,
     /// What it has read.
     pub(super) entries: Entries,
     /// The signers.
@@ -165,11 +187,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// A row that this version cannot read.
-    pub(super) fn new(
-        rows: &CollateralRows,
-        now: i64,
-        before: Option<&'a Entries>,
-    ) -> Result<Self> {
+    pub(super) fn new(rows: &CollateralRows, now: i64, before: Before<'a>) -> Result<Self> {
         let revoked = revocations(&rows.revocations)?;
         let mut reader = Self {
             before,
@@ -195,7 +213,7 @@ impl<'a> Reader<'a> {
     }
 
     fn signer(&mut self, key: [u8; 32], row: &SignerRow) -> Result<CorimSigner> {
-        let known = self.before.and_then(|before| before.signers.get(&key)).cloned();
+        let known = self.before.entries.and_then(|before| before.signers.get(&key)).cloned();
         let read = known.map_or_else(|| signer(&row.name, &row.content), Ok)?;
         self.entries.signers.insert(key, read.clone());
         Ok(read)
@@ -208,21 +226,43 @@ impl<'a> Reader<'a> {
     pub(super) fn anchor(&mut self, row: &AnchorRow) -> Result<TrustAnchor> {
         let debug = [u8::from(row.debug != 0)];
         let key = digest(&[row.name.as_bytes(), row.kind.as_bytes(), &debug, &row.certificate]);
-        let known = self.before.and_then(|before| before.anchors.get(&key)).cloned();
+        let known = self.before.entries.and_then(|before| before.anchors.get(&key)).cloned();
         let read = known.map_or_else(|| anchor(row), Ok)?;
         self.entries.anchors.insert(key, read.clone());
         Ok(read)
     }
 
+    /// Reads reference values that may become a row of this collateral.
+    pub(super) fn ahead(
+        before: &Entries,
+        (signers, revoked): (&[CorimSigner], &Revocations),
+        row: &CorimRow,
+        now: i64,
+    ) -> Ahead {
+        let mut reader = Self {
+            before: Before::default(),
+            entries: Entries { trust: before.trust, at: now, ..Entries::default() },
+            signers: signers.to_vec(),
+            revoked: revoked.clone(),
+        };
+        let (key, entry) = (name_of(row), reader.reference(row));
+        Ahead { trust: before.trust, at: now, key, entry }
+    }
+
     /// Reference values.
     pub(super) fn reference(&mut self, row: &CorimRow) -> Arc<Entry> {
-        let created = row.created.to_be_bytes();
-        let key = digest(&[row.media_type.as_bytes(), &created, &row.content]);
+        let (key, now, trust) = (name_of(row), self.entries.at, self.entries.trust);
         let known = self
             .before
-            .filter(|before| before.trust == self.entries.trust && before.at <= self.entries.at)
-            .and_then(|before| before.reference.get(&key))
-            .filter(|entry| entry.holds(self.entries.at));
+            .entries
+            .filter(|before| before.trust == trust && before.at <= now)
+            .and_then(|before| before.reference.get(&key));
+        let ahead = self
+            .before
+            .ahead
+            .filter(|ahead| ahead.key == key && ahead.trust == trust && ahead.at <= now)
+            .map(|ahead| &ahead.entry);
+        let known = known.or(ahead).filter(|entry| entry.holds(now));
         let entry = known.map_or_else(|| Arc::new(self.read(row)), Arc::clone);
         self.entries.reference.insert(key, Arc::clone(&entry));
         entry

@@ -224,6 +224,9 @@ impl Change {
     }
 }
 
+/// What a check of changed collateral found: its result, and the versions of the present CoRIMs.
+pub type Checked<T> = Option<(T, Vec<CorimVersion>)>;
+
 /// Outcome of a change.
 #[derive(Clone, Debug)]
 pub enum Changed<T> {
@@ -561,20 +564,22 @@ impl Store {
 
     /// Changes the collateral. The change, `check` on the resulting collateral, and the event are
     /// one transaction. `check` also returns the versions of the present CoRIMs, which are
-    /// remembered.
+    /// remembered. If it returns `None`, it lacks what `ahead` reads without the database's lock,
+    /// and the transaction begins anew.
     ///
     /// # Errors
     /// An error of the check, another content under the name, the tenant stores too much, or the
     /// database does not answer; nothing is changed then.
-    pub async fn change<T>(
+    pub async fn change<A, T>(
         &self,
         event: &Event<'_>,
         change: &Change,
-        check: impl FnOnce(&CollateralRows) -> Result<(T, Vec<CorimVersion>)>,
+        ahead: impl Fn() -> A,
+        mut check: impl FnMut(Option<&A>, &CollateralRows) -> Result<Checked<T>>,
     ) -> Result<Changed<T>> {
         let _turn = self.turns.durable(event.tenant).await?;
-        let tenant = event.tenant;
-        on!(self, |pools| {
+        let (tenant, mut read) = (event.tenant, None);
+        on!(self, |pools| loop {
             let mut tx = pools.durable.begin_with(pools.begin).await?;
             sqlx::query(RAISE).bind(tenant).execute(&mut *tx).await?;
             let mut what = change.what();
@@ -601,14 +606,18 @@ impl Store {
             if done && change.adds() {
                 hold_quota!(self, tx, tenant, matches!(change, Change::Revoke(_)));
             }
-            let (checked, versions) = check(&rows!(&mut *tx, tenant))?;
+            let Some((checked, versions)) = check(read.as_ref(), &rows!(&mut *tx, tenant))? else {
+                tx.rollback().await?;
+                read = Some(ahead());
+                continue;
+            };
             if !done {
                 return Ok(Changed::Same(checked, number));
             }
             remember!(tx, tenant, &versions);
             record_event!(tx, event, change.action(), what);
             tx.commit().await?;
-            Ok(Changed::Done(checked, number))
+            return Ok(Changed::Done(checked, number));
         })
     }
 }
