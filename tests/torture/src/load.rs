@@ -24,7 +24,7 @@ pub const REVOKED: u64 = 2;
 pub const DOOMED: u64 = 3;
 
 /// The pause of a thread between two tasks.
-const PAUSE: Duration = Duration::from_millis(20);
+const PAUSE: Duration = Duration::from_millis(80);
 
 /// A session and evidence for it.
 pub struct Case {
@@ -178,7 +178,7 @@ fn read(service: &Service, tenant: &'static str, stop: &AtomicBool) -> Result<()
             break;
         }
         client.ask(&Request::get(*path), done);
-        std::thread::sleep(PAUSE * 3);
+        std::thread::sleep(PAUSE);
     }
     Ok(())
 }
