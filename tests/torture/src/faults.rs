@@ -226,22 +226,17 @@ fn revocation(_: &mut Machines, services: &[Service; 2], time: Duration) -> Resu
     })
 }
 
-/// One tenant attacks both services.
+/// One tenant attacks the replicas, then the service on SQLite.
 fn hostile_tenant(_: &mut Machines, services: &[Service; 2], time: Duration) -> Result<()> {
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let attacks: Vec<_> = services
-            .iter()
-            .map(|service| {
-                let stop = &stop;
-                scope.spawn(move || hostile::attack(service, stop).map_err(|e| e.to_string()))
-            })
-            .collect();
-        std::thread::sleep(time);
-        stop.store(true, Ordering::Relaxed);
-        for attack in attacks {
-            attack.join().map_err(|_| "an attacker panicked")??;
-        }
-        Ok(())
-    })
+    for service in services {
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let attack =
+                scope.spawn(|| hostile::attack(service, &stop).map_err(|error| error.to_string()));
+            std::thread::sleep(time / 2);
+            stop.store(true, Ordering::Relaxed);
+            attack.join().map_err(|_| "an attacker panicked")
+        })??;
+    }
+    Ok(())
 }

@@ -16,7 +16,7 @@ use crate::machines::HOSTILE;
 /// How long an attacker waits for an answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The pause of each connection.
-const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE: Duration = Duration::from_millis(200);
 /// Attackers have machines of their own: on this one, the services go first.
 const NICE: i32 = 10;
 
@@ -41,11 +41,11 @@ enum Attack {
 
 /// The connections of each kind at each service.
 const CONNECTIONS: [(Attack, usize); 5] = [
-    (Attack::Repeat, 60),
-    (Attack::Junk, 30),
+    (Attack::Repeat, 100),
+    (Attack::Junk, 50),
     (Attack::Large, 10),
-    (Attack::Token, 30),
-    (Attack::Probe, 30),
+    (Attack::Token, 50),
+    (Attack::Probe, 50),
 ];
 
 impl Attack {
