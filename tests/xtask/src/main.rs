@@ -25,6 +25,7 @@ mod process;
 mod rooms;
 mod test;
 mod tools;
+mod torture;
 mod vm;
 mod words;
 
@@ -107,6 +108,10 @@ enum Command {
     /// Run third-party clients and parsers against the verifier service: `ear` 0.5 and 0.6,
     /// `kbs-types`, Veraison's documented calls
     Compat(compat::Args),
+    /// Run replicas of the verifier service under the load of three tenants, while machines,
+    /// databases and one of the tenants misbehave: nothing is lost, and no other tenant is out for
+    /// long
+    Torture(torture::Args),
     /// Run the custom logic for AWS F2 in the model of its shell: each rule with a custom logic that
     /// breaks it, lint, the demo, sizes and times
     Cloud(cloud::Args),
@@ -153,6 +158,7 @@ fn main() -> ExitCode {
         Command::Negatives(args) => negatives::run(&args),
         Command::Kit(args) => kit::run(&args),
         Command::Compat(args) => compat::run(&args),
+        Command::Torture(args) => torture::run(&args),
         Command::Cloud(args) => cloud::run(&args),
         Command::Bench { what } => bench::run(&what),
         Command::Area(args) => area::run(&args),

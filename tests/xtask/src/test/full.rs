@@ -5,7 +5,7 @@ use super::binaries::{self, Built, Rest, Which};
 use super::lanes::{Lanes, Outcome};
 use super::{BUILD, PACKAGES, PROVER, Plan, VERILATOR, checked, passes};
 use crate::process::{self, output, say};
-use crate::{compat, debian, deployment, formal, mutants, root, vm};
+use crate::{compat, debian, deployment, formal, mutants, root, torture, vm};
 use std::process::Command;
 
 /// Hostile attempts in total and per step.
@@ -65,6 +65,7 @@ pub fn steps<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built) {
     }
     builds(plan, lanes);
     clients(plan, lanes);
+    faults(plan, lanes);
     // Mutants, the bench and the random operations take hours: they count as long as the RTL, its
     // tests, bench and model are unchanged. The normal run detects anything else that a change
     // could break in them.
@@ -116,6 +117,24 @@ fn clients<'a>(plan: &'a Plan, lanes: &Lanes<'a>) {
             Err(e) => checked(Err(e)),
         }
     });
+}
+
+/// The verifier service while machines, databases and a tenant misbehave.
+fn faults<'a>(plan: &'a Plan, lanes: &Lanes<'a>) {
+    let inputs = ["shef-verifierd", "shef-torture"].map(program_digest).join(" ");
+    plan.add_once(
+        lanes,
+        "faults under load of the verifier service",
+        &[BUILD, PACKAGES],
+        inputs,
+        || match torture::program() {
+            _ if !debian::has_postgres() => {
+                Outcome::skipped(format!("run `apt-get install -y {}`", torture::PACKAGES))
+            }
+            Ok(mut program) => ended(&mut program),
+            Err(e) => checked(Err(e)),
+        },
+    );
 }
 
 /// Hostile attempts and random operations on the RTL.

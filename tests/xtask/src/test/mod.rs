@@ -11,7 +11,9 @@ mod passes;
 mod sizes;
 
 use crate::process::{self, Failure, Result, say};
-use crate::{area, compat, debian, deployment, firmware, formal, lint, root, tools, words};
+use crate::{
+    area, compat, debian, deployment, firmware, formal, lint, root, tools, torture, words,
+};
 use binaries::{Built, Rest, Which};
 use fs_err as fs;
 use lanes::{Done, Lanes, Outcome, Step};
@@ -307,11 +309,7 @@ impl Plan {
             let (openssl, clients) = compat::PACKAGES;
             let short: [Packages; 3] = [
                 ("liblz4-dev zlib1g-dev", "wave files", debian::has_trace_libraries),
-                (
-                    "postgresql pgbouncer",
-                    "the verifier service on PostgreSQL",
-                    debian::has_postgres,
-                ),
+                (torture::PACKAGES, "the verifier service on PostgreSQL", debian::has_postgres),
                 ("minisign", "signatures of the hashes", debian::has_minisign),
             ];
             let full: [Packages; 2] = [
