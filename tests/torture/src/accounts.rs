@@ -1,4 +1,4 @@
-//! What was asked and answered, and the figures that follow.
+//! Requests and their answers, and the figures that follow from them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -134,7 +134,7 @@ impl Report {
         ]
     }
 
-    /// Whether nothing was lost, and nobody out for long.
+    /// Whether all counts are 0, and no outage is too long.
     pub fn holds(&self) -> bool {
         self.counts().iter().all(|(_, count)| *count == 0)
             && self.faults.iter().all(|fault| fault.outage_of_innocent_s <= Self::OUTAGE)
@@ -152,7 +152,7 @@ enum Wrong {
     Panic,
 }
 
-/// What was asked and answered in a run.
+/// Requests and answers of a run.
 #[derive(Default)]
 pub struct Accounts {
     requests: u64,
@@ -217,7 +217,7 @@ impl Accounts {
         }
     }
 
-    /// A release is about to be asked for.
+    /// A client is about to request a release.
     pub fn asks(&mut self, tenant: &str, evidence: Digest) {
         self.releases.entry(tenant.to_owned()).or_default().entry(evidence).or_default();
     }

@@ -149,8 +149,8 @@ impl<'a> Client<'a> {
         Some((answer.status, serde_json::from_slice(&answer.bytes).unwrap_or(Value::Null)))
     }
 
-    /// Sends a request to replica after replica, until `read` finds the final answer. `None` if
-    /// there is none.
+    /// Sends a request to replica after replica, until `read` finds the final answer; `None` if
+    /// all time has passed without one.
     pub fn ask<T>(&self, request: &Request, read: impl Fn(u16, &Value) -> Option<T>) -> Option<T> {
         let (start, fault) = (Instant::now(), self.book(|book| book.now()));
         let (mut last, mut attempts) = (String::new(), 0);

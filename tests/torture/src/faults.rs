@@ -17,7 +17,7 @@ use crate::load::{self, DOOMED, KEYS, any_revocation, revoke, rotate};
 use crate::machines::Machines;
 
 /// A fault: its name, and what it does while the load goes on. The time is that of the fault
-/// itself, where it has no length of its own.
+/// itself, unless its length is fixed.
 pub type Fault = (&'static str, fn(&mut Machines, &[Service; 2], Duration) -> Result<()>);
 
 /// All faults, in the order of the run: the log is closed until the next start, which is that after
@@ -49,7 +49,7 @@ fn asked(service: &Service, replica: usize, request: &Request) -> Result<Option<
 const STEP: i64 = 90_000;
 /// How long a revoked device may still be accepted.
 const IN_FORCE: Duration = Duration::from_secs(2);
-/// The number of the replica with a process of its own.
+/// The number of the replica in a separate process.
 const PROCESS: usize = 1;
 
 /// A replica stands still for ten seconds.
@@ -230,13 +230,14 @@ fn revocation(_: &mut Machines, services: &[Service; 2], time: Duration) -> Resu
 fn hostile_tenant(_: &mut Machines, services: &[Service; 2], time: Duration) -> Result<()> {
     for service in services {
         let stop = AtomicBool::new(false);
-        std::thread::scope(|scope| {
+        let answered = std::thread::scope(|scope| {
             let attack =
                 scope.spawn(|| hostile::attack(service, &stop).map_err(|error| error.to_string()));
             std::thread::sleep(time / 2);
             stop.store(true, Ordering::Relaxed);
             attack.join().map_err(|_| "an attacker panicked")
         })??;
+        show(answered > hostile::connections(), "the attackers sent little")?;
     }
     Ok(())
 }

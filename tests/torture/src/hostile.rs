@@ -1,6 +1,6 @@
 //! One tenant, and strangers, attack.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
@@ -17,7 +17,7 @@ use crate::machines::HOSTILE;
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The pause of each connection.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Attackers have machines of their own: on this one, the services go first.
+/// Attackers use other machines: on this one, the services go first.
 const NICE: i32 = 10;
 
 /// Bytes of large reference values: a tenth of a second to parse for a program that is not
@@ -29,7 +29,7 @@ const LARGE: usize = 250_000;
 enum Attack {
     /// One release.
     Repeat,
-    /// Evidence that is none.
+    /// Random bytes in place of evidence.
     Junk,
     /// Large reference values, always others.
     Large,
@@ -39,8 +39,8 @@ enum Attack {
     Probe,
 }
 
-/// The connections of each kind at each service.
-const CONNECTIONS: [(Attack, usize); 5] = [
+/// The connections of each kind to a service.
+const KINDS: [(Attack, usize); 5] = [
     (Attack::Repeat, 100),
     (Attack::Junk, 50),
     (Attack::Large, 10),
@@ -76,6 +76,11 @@ impl Attack {
     }
 }
 
+/// All connections to a service.
+pub fn connections() -> usize {
+    KINDS.iter().map(|(_, connections)| connections).sum()
+}
+
 /// Large reference values. A comment in front makes others of them.
 fn large() -> String {
     let mut text = String::new();
@@ -86,31 +91,34 @@ fn large() -> String {
     text
 }
 
-/// Attacks a service until `stop`.
+/// Attacks a service until `stop`. Returns how many requests it answered.
 ///
 /// # Errors
 /// The attack cannot begin.
-pub fn attack(service: &Service, stop: &AtomicBool) -> Result<()> {
+pub fn attack(service: &Service, stop: &AtomicBool) -> Result<usize> {
     let client = |attack: Attack| Client::with_timeout(service, HOSTILE, attack.token(), TIMEOUT);
     let release = client(Attack::Repeat)?;
     let (_, recipient) = generate_key_pair(&mut SystemEntropy);
     let case = load::case(&release, &Device::new(GOOD), Some(&recipient)).ok_or("no session")?;
     load::release(&release, KEYS[0], &case);
-    let large = large();
+    let (large, answered) = (large(), AtomicUsize::new(0));
     std::thread::scope(|scope| {
-        for (attack, connections) in CONNECTIONS {
+        for (attack, connections) in KINDS {
             for connection in 0..connections {
                 let (client, content) = (client(attack)?, (&case, large.as_str()));
+                let answered = &answered;
                 scope.spawn(move || {
                     // On Linux, of this thread.
                     let _ = rustix::process::nice(NICE);
                     while !stop.load(Ordering::Relaxed) {
-                        let _ = client.send(connection, &attack.request(content));
+                        let answer = client.send(connection, &attack.request(content));
+                        answered.fetch_add(usize::from(answer.is_some()), Ordering::Relaxed);
                         std::thread::sleep(PAUSE);
                     }
                 });
             }
         }
-        Ok(())
-    })
+        Result::Ok(())
+    })?;
+    Ok(answered.into_inner())
 }

@@ -189,7 +189,7 @@ pub fn rotate(client: &Client<'_>, key: &str) {
     client.ask(&Request::json("POST", format!("/v1/keys/{key}/rotate"), &version), done);
 }
 
-/// The request to revoke a certificate that nobody has.
+/// The request to revoke a random certificate.
 pub fn any_revocation() -> Request {
     let value = hex::encode(random::<32>());
     let what = json!({"kind": "certificate", "value": value, "reason": "lost"});

@@ -40,7 +40,7 @@ const TOKENS: [(&str, &str); 5] = [
 pub struct Machines {
     /// The database of the replicas.
     pub database: Postgres,
-    /// The replica in a process of its own.
+    /// The replica in a separate process.
     pub replica: Process,
     /// The service on SQLite.
     pub single: Process,

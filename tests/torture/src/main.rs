@@ -104,7 +104,7 @@ fn count_panics(book: &Arc<Book>) {
     }));
 }
 
-/// Runs these faults, or all, and compares what was asked and kept.
+/// Runs these faults, or all, and compares requests with receipts.
 fn run(database: Postgres, only: &[String], time: Duration) -> Result<Report> {
     let book = Arc::<Book>::default();
     count_panics(&book);

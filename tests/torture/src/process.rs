@@ -1,4 +1,4 @@
-//! A service in a process of its own.
+//! A service in a separate process.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;

@@ -440,8 +440,8 @@ impl Store {
         })
     }
 
-    /// The version of a key that was released for this evidence; `None` if there is none, or its box
-    /// is not kept any more.
+    /// The version of a key that was released for this evidence; `None` without one, and after
+    /// its box has expired.
     ///
     /// # Errors
     /// The database does not answer.

@@ -444,8 +444,8 @@ impl Store {
         })
     }
 
-    /// A replica's time, or that of the PostgreSQL server if it is earlier: what one replica deletes
-    /// is gone for all, and sessions that ended before then count as used.
+    /// A replica's time, or that of the PostgreSQL server if it is earlier: all replicas lose the rows
+    /// that one deletes, and count sessions that ended before then as used.
     ///
     /// # Errors
     /// The database does not answer.
