@@ -122,10 +122,10 @@ fn the_password_of_the_database_comes_from_a_file() {
         pool.close().await;
     });
     // From now on, the server asks this user for it.
-    let hba = server.folder.path().join("data/pg_hba.conf");
+    let hba = server.folder().join("data/pg_hba.conf");
     let rules = std::fs::read_to_string(&hba).unwrap();
     std::fs::write(&hba, format!("host all service all scram-sha-256\n{rules}")).unwrap();
-    let data = server.folder.path().join("data");
+    let data = server.folder().join("data");
     server.run("pg_ctl", &["-D", data.to_str().unwrap(), "reload"]).unwrap();
     let dir = dir();
     let url = server.url().replace("shef@", "service@");
