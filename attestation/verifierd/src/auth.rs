@@ -358,7 +358,7 @@ mod tests {
         ask(&another, 1).unwrap_err();
         // An operator who sends too much does not keep another from a revocation.
         take(Some(&another), 0, true, 1).unwrap();
-        // Strangers take from their address, and from what the strangers of the tenant have.
+        // Callers without credentials use the rate of their address, and one that they share.
         let anonymous = Identity::anonymous("c");
         for _ in 0..3 {
             take(None, 1, false, 0).unwrap();

@@ -1,6 +1,6 @@
 //! Places for requests in progress.
 //!
-//! Each request runs in a [`Lane`] by what it does. A lane has places of its own, which no other
+//! The kind of a request decides its [`Lane`]. A lane has reserved places, which no other
 //! lane can take, and may take common ones beyond them: however many releases wait for the
 //! database, revocations and probes have room. Within a lane, a tenant has a quarter of the places
 //! if there are other tenants, a caller a quarter of its tenant's, and an address a quarter of what
@@ -162,7 +162,7 @@ impl Lanes {
     /// The places of one holder in a lane.
     fn share(&self, lane: Lane, holder: &Holder, most: usize) -> Arc<Semaphore> {
         let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
-        // A permit holds its semaphore: what has one owner has no request.
+        // Each permit owns a reference: a share with only one reference has no permits.
         shares.retain(|_, share| Arc::strong_count(share) > 1);
         let share = shares.entry((lane, holder.clone()));
         Arc::clone(share.or_insert_with(|| Arc::new(Semaphore::new(most))))
@@ -191,7 +191,7 @@ mod tests {
         Identity { tenant: tenant.into(), name: name.into(), role: Role::Operator }
     }
 
-    /// Lanes in which nobody waits for long.
+    /// Lanes with a short waiting time.
     fn lanes(requests: usize) -> Lanes {
         Lanes { patience: Duration::from_millis(20), ..Lanes::new(requests) }
     }
@@ -239,7 +239,7 @@ mod tests {
             }
         }
         assert_eq!(detail(enter(&lanes, Lane::Revoke, &who("4", "1")).await), "the service");
-        // A place is taken by the first that waits for it, and forgotten when nobody has one.
+        // A waiting request gets the next free place, and unused shares are removed.
         lanes.patience = Duration::from_secs(60);
         let waits = who("a", "1");
         let (waits, ()) = tokio::join!(enter(&lanes, Lane::Release, &waits), async { drop(held) });

@@ -968,7 +968,7 @@ fn backup_restore_and_audit() {
     let copy = copy.to_str().unwrap();
     assert!(command(&["backup", "--config", &dir.config, "--out", copy]).status.success());
     fails(&["backup", "--config", &dir.config, "--out", copy], 5, "SHEF-SVC-009");
-    // An audit reads one snapshot, although the service releases keys meanwhile.
+    // An audit reads one snapshot while the service releases keys.
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let config = Config::read(std::path::Path::new(&dir.config)).unwrap();
     let kek = Kek::read(&config.kek).unwrap();

@@ -216,7 +216,7 @@ mod tests {
         for slot in known.iter().chain(&others).chain([&one]) {
             assert!(!evicted(slot).await);
         }
-        // A stranger that becomes known counts as such: it makes room for nobody's crowd.
+        // A connection that has become known is no longer evicted for strangers.
         one.recognise("w");
         let crowd: Vec<_> = (0..9).map(|_| pool.enter("crowd", true)).collect();
         assert!(!evicted(&one).await && pool.taken() == 8);

@@ -499,7 +499,7 @@ impl Store {
         Ok(lost)
     }
 
-    /// Ends what [`Store::begin`] began: what the quick connection has committed is on disk.
+    /// Clears the mark of [`Store::begin`]: all commits of the quick connection are on disk.
     ///
     /// # Errors
     /// The database does not answer.
