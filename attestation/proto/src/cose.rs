@@ -234,6 +234,27 @@ pub fn sign(form: &Form, key: &SigningKey, payload: &[u8], x5chain: &[&[u8]]) ->
     value.encode()
 }
 
+/// The same, without certificates, by a key that something else holds: `sign` returns `r | s` over a
+/// message, with either s.
+///
+/// # Errors
+/// Those of `sign`.
+pub fn sign_by<E>(
+    form: &Form,
+    payload: &[u8],
+    sign: impl FnOnce(&[u8]) -> Result<[u8; SIGNATURE_LEN], E>,
+) -> Result<Vec<u8>, E> {
+    // Not joined with `sign`, whose code is part of the measured kernel image.
+    let protected =
+        Value::map(vec![(1, Value::int(ESP256)), (3, form.content_type.value())]).encode();
+    let mut signed = before_payload(&protected, form.domain, payload);
+    signed.extend_from_slice(payload);
+    let signature = crypto::to_low_s(sign(&signed)?);
+    let parts = vec![protected.into(), Value::map(Vec::new()), payload.into(), (&signature).into()];
+    let tagged = |value, tag: &u64| Value::Tag(*tag, Box::new(value));
+    Ok(form.tags.iter().rev().fold(Value::Array(parts), tagged).encode())
+}
+
 impl Sign1 {
     /// Parses a message of this form; checks everything but the signature.
     ///

@@ -18,6 +18,7 @@ pub mod cose;
 pub mod crypto;
 mod der;
 pub mod entropy;
+pub mod event;
 pub mod evidence;
 pub mod fault;
 pub mod fork;
@@ -39,6 +40,7 @@ const PARTS: &[&[code::Code]] = &[
     image::ImageError::CODES,
     release::ReleaseError::CODES,
     receipt::ReceiptError::CODES,
+    event::EventError::CODES,
     mailbox::MailboxError::CODES,
     close::CloseError::CODES,
     config::ConfigError::CODES,

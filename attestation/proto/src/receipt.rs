@@ -131,6 +131,8 @@ pub struct Receipt {
     /// Whether the recipient may be any key, not only one that the evidence vouches for: a resource
     /// for the card's host.
     pub to_host: bool,
+    /// The tenant's newest event ([`crate::event`]); `None` in receipts of version 0.1.
+    pub events: Option<Head>,
 }
 
 /// Digest of a receipt, as in the next receipt and in the head of the chain.
@@ -149,6 +151,21 @@ impl Receipt {
     /// The signed receipt.
     #[must_use]
     pub fn sign(&self, key: &SigningKey) -> Vec<u8> {
+        cose::sign(&FORM, key, &self.payload(), &[])
+    }
+
+    /// The receipt, signed as in [`cose::sign_by`].
+    ///
+    /// # Errors
+    /// Those of `sign`.
+    pub fn sign_by<E>(
+        &self,
+        sign: impl FnOnce(&[u8]) -> Result<[u8; cose::SIGNATURE_LEN], E>,
+    ) -> Result<Vec<u8>, E> {
+        cose::sign_by(&FORM, &self.payload(), sign)
+    }
+
+    fn payload(&self) -> Vec<u8> {
         let mut payload = vec![
             (1, self.tenant.as_str().into()),
             (2, self.seq.into()),
@@ -166,7 +183,11 @@ impl Receipt {
         if self.to_host {
             payload.push((13, Value::Bool(true)));
         }
-        cose::sign(&FORM, key, &Value::map(payload).encode(), &[])
+        if let Some(events) = &self.events {
+            payload.push((14, events.seq.into()));
+            payload.push((15, (&events.digest).into()));
+        }
+        Value::map(payload).encode()
     }
 
     fn from_cbor(bytes: &[u8]) -> Result<Self, CborError> {
@@ -189,6 +210,14 @@ impl Receipt {
                 None => false,
                 Some(Value::Bool(true)) => true,
                 Some(_) => return Err(f.bad(13, "true, or absent")),
+            },
+            events: match f.optional(14) {
+                None => None,
+                Some(seq) => {
+                    let seq = seq.as_int().and_then(|seq| u64::try_from(seq).ok());
+                    let seq = seq.ok_or_else(|| f.bad(14, "an unsigned integer"))?;
+                    Some(Head { seq, digest: f.array(15)? })
+                }
             },
         };
         f.finish()?;
@@ -247,13 +276,28 @@ impl Forgotten {
     /// The signed statement.
     #[must_use]
     pub fn sign(&self, key: &SigningKey) -> Vec<u8> {
+        cose::sign(&FORGOTTEN_FORM, key, &self.payload(), &[])
+    }
+
+    /// The statement, signed as in [`cose::sign_by`].
+    ///
+    /// # Errors
+    /// Those of `sign`.
+    pub fn sign_by<E>(
+        &self,
+        sign: impl FnOnce(&[u8]) -> Result<[u8; cose::SIGNATURE_LEN], E>,
+    ) -> Result<Vec<u8>, E> {
+        cose::sign_by(&FORGOTTEN_FORM, &self.payload(), sign)
+    }
+
+    fn payload(&self) -> Vec<u8> {
         let payload = vec![
             (1, self.tenant.as_str().into()),
             (2, self.head.seq.into()),
             (3, (&self.head.digest).into()),
             (4, Value::int(self.time)),
         ];
-        cose::sign(&FORGOTTEN_FORM, key, &Value::map(payload).encode(), &[])
+        Value::map(payload).encode()
     }
 
     fn from_cbor(bytes: &[u8]) -> Result<Self, CborError> {

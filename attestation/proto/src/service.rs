@@ -56,6 +56,16 @@ pub const CODES: &[Code] = &[
         "A receipt was changed, left out or put elsewhere, or the end is missing. The text names the first one that does not fit.",
     ),
     Code::new(
+        "SHEF-SVC-011",
+        "identity provider does not answer as it should",
+        "The keys that verify the tokens of this [[oidc]] issuer cannot be fetched. The text says from which address, and why: network, certificate (oidc.ca), or another document than expected. Certificates and tokens of the configuration work all the same.",
+    ),
+    Code::new(
+        "SHEF-SVC-012",
+        "token that holds keys does not answer",
+        "The token of [pkcs11] is not there, refuses the PIN, or has no key with this label; the text says which. Nothing was signed or released; the same request can be sent again. `shef-verifierd token-keys --config FILE` makes keys that are missing.",
+    ),
+    Code::new(
         "SHEF-SVC-020",
         "not found",
         "There is no such path, or nothing of this name for this tenant. GET of the collection (/v1/keys, /v1/policies) lists what there is.",
@@ -224,5 +234,10 @@ pub const CODES: &[Code] = &[
         "SHEF-SVC-065",
         "session names no recipient",
         "A data key goes to a one-time key of the owner's: give `recipient` when the session is made; it is bound to the evidence through the nonce.",
+    ),
+    Code::new(
+        "SHEF-SVC-066",
+        "policy or version is in use",
+        "A policy that a key names stays until that key is deleted or its versions are. The newest version of a key or policy goes with the whole of it: delete that, or add a newer version first.",
     ),
 ];

@@ -28,6 +28,7 @@ fn chain(key: &SigningKey, tenant: &str, len: u64) -> (Vec<Vec<u8>>, Head) {
             policy_digest: [3; 32],
             recipient_digest: [4; 32],
             to_host: seq.is_multiple_of(2),
+            events: seq.is_multiple_of(3).then_some(Head { seq, digest: [5; 32] }),
         };
         let bytes = receipt.sign(key);
         assert_eq!(Receipt::verify(&bytes, &[key.public_key()]).unwrap(), receipt);

@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Body as _;
 use shef_tls::admission::network;
+use tracing::Instrument as _;
 use zeroize::Zeroizing;
 
 use crate::api::{Route, Shared, kbs, routes};
@@ -22,12 +23,28 @@ use crate::bodies::Held;
 use crate::config::Config;
 use crate::lanes::{Lane, Place};
 use crate::metrics::Counter;
+use crate::oidc;
 use crate::problem::{Answered, Kind, Result};
 use crate::role::Need;
+use crate::secrets::random;
 use crate::server::Peer;
 
-/// Middleware: admits a request or answers in its place, and counts it.
+/// The header that names a request in its response, as the log does in each line about it.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Middleware: admits a request or answers in its place, names it, and counts it.
 pub async fn every_request(State(app): Shared, request: Request, next: Next) -> Response {
+    let id = hex::encode(random::<16>());
+    // As an error, so that a filter that lets lines through lets it through with them.
+    let span = tracing::error_span!(target: "audit", "request", id);
+    let mut response = answer(&app, request, next).instrument(span).await;
+    if let Ok(id) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(REQUEST_ID, id);
+    }
+    response
+}
+
+async fn answer(app: &App, request: Request, next: Next) -> Response {
     let start = Instant::now();
     let route = request
         .extensions()
@@ -36,7 +53,7 @@ pub async fn every_request(State(app): Shared, request: Request, next: Next) -> 
     let method = request.method().clone();
     let mut who = None;
     let mut unread = !request.body().is_end_stream();
-    let mut response = match admit(&app, route, request, &mut who, &mut unread).await {
+    let mut response = match admit(app, route, request, &mut who, &mut unread).await {
         Ok((request, place, held)) => {
             let response = next.run(request).await;
             drop((place, held));
@@ -128,7 +145,8 @@ async fn admit(
     if route.need == Need::Open {
         take(None)?;
     } else {
-        let identity = match known(app, &config, route, peer.as_ref(), request.headers()).await {
+        let caller = (peer.as_ref(), request.headers());
+        let identity = match known(app, &config, route, caller, &|| take(None)).await {
             Ok(identity) => identity,
             // Guesses take from their address, too.
             Err(problem) => return Err(take(None).err().unwrap_or(problem)),
@@ -161,7 +179,8 @@ async fn admit(
     if let Some(before) = who.as_ref() {
         let now = app.config.load_full();
         if peer.as_ref().is_some_and(|peer| peer.stale().is_some()) || !Arc::ptr_eq(&now, &config) {
-            let identity = known(app, &now, route, peer.as_ref(), &parts.headers).await?;
+            let caller = (peer.as_ref(), &parts.headers);
+            let identity = known(app, &now, route, caller, &|| take(None)).await?;
             if identity != *before {
                 let text = "the configuration has changed since this request began; send it again";
                 return Err(Kind::Unauthenticated.because(text));
@@ -179,13 +198,14 @@ async fn admit(
     Ok((Request::from_parts(parts, Body::from(body)), place, Some(held)))
 }
 
-/// The caller of a request; a refusal is logged.
+/// Identifies the caller of a request, and logs a refusal. `take` runs before an identity provider is
+/// asked.
 async fn known(
     app: &App,
     config: &Config,
     route: &'static Route,
-    peer: Option<&Peer>,
-    headers: &HeaderMap,
+    (peer, headers): (Option<&Peer>, &HeaderMap),
+    take: &(dyn Fn() -> Result<()> + Sync),
 ) -> Result<Identity> {
     let certificate = peer.and_then(|peer| peer.identity.as_ref());
     let stale = peer.and_then(Peer::stale);
@@ -195,7 +215,14 @@ async fn known(
     };
     let nobody =
         certificate.is_none() && peer.is_some() && stale.is_none() && is_compat(route.path);
+    let shown = match certificate {
+        None if stale.is_none() => oidc::shown(config, headers),
+        _ => None,
+    };
     let identity = match known {
+        Err(_) if let Some((provider, token)) = shown => {
+            oidc::identify(&app.provider_keys, provider, token, take).await
+        }
         Err(_) if nobody && !headers.contains_key(header::AUTHORIZATION) => anonymous(config),
         Err(_) if nobody && kbs::takes_result(route) && kbs::bearer(headers).is_some() => {
             kbs::who_attested(app, config, headers).await

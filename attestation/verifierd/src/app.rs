@@ -1,16 +1,13 @@
 //! The running service's state.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use shef_console::Log;
-use shef_files as files;
-use shef_proto::crypto::scrub::{DERIVATION, scrubbed};
-use shef_proto::hpke_suite::PublicKey;
-use shef_proto::receipt::{Audit, Forgotten};
+use shef_proto::receipt::{Audit, Forgotten, ReceiptError};
 use shef_rego::Workers;
 use shef_verify::MemoryChainCache;
 use shef_verify::crypto::aws_lc_ready;
@@ -23,10 +20,12 @@ use crate::auth::{Identity, Rates};
 use crate::bodies::Bodies;
 use crate::collateral::Collateral;
 use crate::config::{Config, Retention};
+use crate::held;
 use crate::lanes::Lanes;
 use crate::metrics::Metrics;
-use crate::problem::{Kind, Result};
-use crate::secrets::{Kek, Signer, read_secret};
+use crate::oidc;
+use crate::problem::{Kind, Problem, Result};
+use crate::secrets::{Kek, Signer};
 use crate::store::{DeviceCounts, Event, FORGET, Store};
 use crate::tls;
 use crate::work_queue::WorkQueue;
@@ -90,6 +89,12 @@ pub struct App {
     pub unwritable: ArcSwapOption<String>,
     /// Limits refused logins in the log.
     pub logins: Arc<Logins>,
+    /// Whether deleted data may be left in the journal of SQLite.
+    remains: AtomicBool,
+    /// Why the key that signs does not, as of the last probe.
+    unsigning: ArcSwapOption<String>,
+    /// The keys of identity providers.
+    pub provider_keys: oidc::Keys,
     /// Limits, for each identity, the refusals that become events: no identity can crowd out
     /// another's.
     refusals: Mutex<HashMap<String, Quiet>>,
@@ -101,29 +106,6 @@ const REFUSALS: (u32, Duration) = (60, Duration::from_secs(60));
 
 /// Seconds for which a count of devices stays valid: counting a million takes a tenth of a second.
 const COUNTED_SECONDS: i64 = 15;
-
-/// The signing key and the retired ones.
-///
-/// # Errors
-/// A file is missing, not a regular file, accessible to others, or holds no key; see also
-/// [`read_secret`].
-pub fn signer(config: &Config) -> Result<Signer> {
-    let mut retired = Vec::new();
-    let by_command = config.rotated();
-    for path in config.retired.iter().chain(by_command.exists().then_some(&by_command)) {
-        let bad = |text: String| Kind::Material.because(format!("{}: {text}", path.display()));
-        // The configured public keys may be symbolic links.
-        let read = if *path == by_command { files::read } else { files::read_linked };
-        let text = read(path).map_err(|error| bad(error.to_string()))?;
-        for line in text.lines().filter(|line| !line.trim().is_empty()) {
-            let bytes = hex::decode(line.trim()).map_err(|_| {
-                bad("expected public keys of 65 bytes in hexadecimal, one a line".into())
-            })?;
-            retired.push(PublicKey::from_bytes(&bytes).map_err(|error| bad(error.to_string()))?);
-        }
-    }
-    scrubbed::<DERIVATION, _>(|| Signer::new(&*read_secret(&config.signing_key)?, retired))
-}
 
 /// Checks that every key that has signed receipts is still published, as their verification needs
 /// it.
@@ -149,8 +131,8 @@ impl App {
     /// A file or the database cannot be used.
     pub async fn open(config: Config, clock: Clock) -> Result<Arc<Self>> {
         crate::usage::started();
-        let kek = Kek::read(&config.kek)?;
-        let signer = signer(&config)?;
+        let kek = held::kek(&config)?;
+        let signer = held::signer(&config)?;
         let store = Store::open(&config.database, config.connections, &kek).await?;
         let app = Self {
             lanes: Lanes::new(config.limits.requests),
@@ -167,6 +149,9 @@ impl App {
             counted: tokio::sync::Mutex::default(),
             unwritable: ArcSwapOption::empty(),
             logins: Arc::default(),
+            remains: AtomicBool::new(true),
+            unsigning: ArcSwapOption::empty(),
+            provider_keys: oidc::Keys::default(),
             refusals: Mutex::default(),
             config: ArcSwap::from_pointee(config),
         };
@@ -244,6 +229,50 @@ impl App {
         written
     }
 
+    /// Has deleted data erased from the journal of SQLite, soon.
+    pub fn erase_soon(&self) {
+        self.remains.store(true, Ordering::Relaxed);
+    }
+
+    /// Erases deleted data from the journal of SQLite; the next time, if others read it.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn erase_remains(&self) -> Result<()> {
+        if self.remains.swap(false, Ordering::Relaxed) {
+            let done = self.store.emptied().await;
+            if !matches!(done, Ok(true)) {
+                self.erase_soon();
+            }
+            done?;
+        }
+        Ok(())
+    }
+
+    /// Whether the key that signs did so at the last probe.
+    ///
+    /// # Errors
+    /// Its token did not answer.
+    pub fn signs(&self) -> Result<()> {
+        match self.unsigning.load_full() {
+            None => Ok(()),
+            Some(why) => Err(Kind::Vault.because(String::clone(&why)).retry_after(5)),
+        }
+    }
+
+    /// Has the key that signs sign something.
+    ///
+    /// # Errors
+    /// Its token does not answer.
+    pub async fn probe_signer(&self) -> Result<()> {
+        let signer = self.signer.load_full();
+        let done = tokio::task::spawn_blocking(move || signer.works()).await;
+        let done = done.map_err(|error| Kind::Internal.because(error.to_string()))?;
+        let why = done.as_ref().err().map(|problem| Arc::new(problem.with_cause()));
+        self.unsigning.store(why);
+        done
+    }
+
     /// Adds what older versions did not remember or sign, once, after a schema migration. Also
     /// moves CoRIM versions that are remembered under a signer's name to its key, while the name
     /// still tells it.
@@ -276,7 +305,7 @@ impl App {
                         &event,
                         heads.kept,
                         heads.kept,
-                        &statement.sign(self.signer.load().cose()),
+                        &self.signer.load().forgotten(&statement)?,
                     )
                     .await?;
             }
@@ -369,8 +398,8 @@ impl App {
     /// # Errors
     /// A file cannot be used; the old configuration stays.
     pub async fn reload(&self, config: Config) -> Result<()> {
-        let signer = signer(&config)?;
-        let kek = Kek::read(&config.kek)?;
+        let signer = held::signer(&config)?;
+        let kek = held::kek(&config)?;
         self.store.check_kek(&kek).await?;
         self.sign_as(&signer).await?;
         let before = self.config.swap(Arc::new(config));
@@ -441,7 +470,7 @@ impl App {
         let rows = self.store.collateral(tenant).await?;
         let (now, before) = (self.now(), self.known_collateral(tenant));
         // Off the threads that serve connections: there may be a lot to parse.
-        let collateral = block_in_place(|| Collateral::new(&rows, now, before.as_deref(), None))?;
+        let collateral = block_in_place(|| Collateral::new(&rows, now, before.as_deref().into()))?;
         let collateral = Arc::new(collateral);
         self.keep(tenant, &collateral);
         Ok(collateral)
@@ -508,31 +537,33 @@ impl App {
         let (signer, name, time) = (self.signer.load_full(), tenant.to_owned(), self.now());
         let from = heads.kept;
         let verified = tokio::task::spawn_blocking(move || {
+            let bad = |error: ReceiptError| {
+                Kind::Audit.because(format!(
+                    "tenant {name}: {error} ({}); no receipt was forgotten",
+                    error.code()
+                ))
+            };
             let keys = signer.public_keys();
             if heads.kept.seq > 0 {
-                Forgotten::verify(&heads.signed, keys, &name, heads.kept)?;
+                Forgotten::verify(&heads.signed, keys, &name, heads.kept).map_err(bad)?;
             }
             let mut audit = Audit::new(&name, keys, Some(heads.kept));
             let mut head = heads.kept;
             for row in &rows {
                 // The signed time decides, whatever its column says.
-                if audit.push(&row.content)?.time >= before {
+                if audit.push(&row.content).map_err(bad)?.time >= before {
                     break;
                 }
                 head = audit.head();
             }
-            let signed = (head.seq > heads.kept.seq)
-                .then(|| Forgotten { tenant: name, head, time }.sign(signer.cose()));
-            Ok::<_, shef_proto::receipt::ReceiptError>(signed.map(|signed| (head, signed)))
+            if head.seq == heads.kept.seq {
+                return Ok(None);
+            }
+            let statement = Forgotten { tenant: name.clone(), head, time };
+            Ok::<_, Problem>(Some((head, signer.forgotten(&statement)?)))
         });
         let verified = verified.await.map_err(|error| Kind::Internal.because(error.to_string()))?;
-        let bad = |error: shef_proto::receipt::ReceiptError| {
-            Kind::Audit.because(format!(
-                "tenant {tenant}: {error} ({}); no receipt was forgotten",
-                error.code()
-            ))
-        };
-        let Some((to, signed)) = verified.map_err(bad)? else { return Ok(0) };
+        let Some((to, signed)) = verified? else { return Ok(0) };
         self.store.forget_receipts(&Event::own(tenant, time), from, to, &signed).await
     }
 

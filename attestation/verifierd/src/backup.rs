@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use shef_files::{self as files, Owner, Part};
+use shef_proto::event::{EventAudit, EventError};
 use shef_proto::receipt::{Audit, Forgotten, Head};
 
-use crate::app::signer;
 use crate::config::{Config, Database};
+use crate::held::{self, signer};
 use crate::problem::{Kind, Problem, Result};
 use crate::secrets::Kek;
-use crate::store::{EventChain, EventRow, Store, version};
+use crate::store::{EventRow, Store, version};
 
 const PAGE: i64 = 1000;
 
@@ -19,7 +20,7 @@ fn cannot(path: &Path, error: impl std::fmt::Display) -> Problem {
 
 /// Opens the database for reading, beside the running service.
 async fn look(config: &Config, present: bool) -> Result<Store> {
-    let store = Store::look(&config.database, &Kek::read(&config.kek)?, present).await?;
+    let store = Store::look(&config.database, &held::kek(config)?, present).await?;
     store.ok_or_else(|| {
         Kind::Store.because("there is no database yet: `shef-verifierd run` makes it")
     })
@@ -40,8 +41,11 @@ async fn still(config: &Config) -> Result<Store> {
 /// is not SQLite: PostgreSQL has separate tools.
 pub async fn backup(config: &Config, to: &Path) -> Result<()> {
     if matches!(config.database, Database::Postgres(_)) {
-        return Err(Kind::Backup
-            .because("the database is PostgreSQL: use pg_dump, or its continuous archiving"));
+        return Err(Kind::Backup.because(format!(
+            "the database is PostgreSQL, whose own tools copy it: `pg_dump --format=custom --file={} --dbname=URL`, or pg_basebackup with \
+             continuous archiving for any moment",
+            to.display()
+        )));
     }
     let to = &std::path::absolute(to).map_err(|error| cannot(to, error))?;
     if to.to_str().is_none() {
@@ -53,7 +57,7 @@ pub async fn backup(config: &Config, to: &Path) -> Result<()> {
     if let Some(what) = config.reserved(to) {
         return Err(cannot(to, format!("is the file of {what}; give another name")));
     }
-    let kek = Kek::read(&config.kek)?;
+    let kek = held::kek(config)?;
     let store = look(config, false).await?;
     let made = async {
         if store.found == 0 {
@@ -81,9 +85,13 @@ pub async fn backup(config: &Config, to: &Path) -> Result<()> {
 /// of a newer version, sealed under another KEK, or does not pass the audit.
 pub async fn restore(config: &Config, from: &Path, now: i64) -> Result<()> {
     let Database::Sqlite(path) = &config.database else {
-        return Err(Kind::Backup.because("the database is PostgreSQL: use pg_restore"));
+        return Err(Kind::Backup.because(format!(
+            "the database is PostgreSQL, whose own tools restore it: `pg_restore --clean --dbname=URL {}`, or a recovery to a moment. Then run \
+             this without --from, before a service starts",
+            from.display()
+        )));
     };
-    let kek = Kek::read(&config.kek)?;
+    let kek = held::kek(config)?;
     let mut backup = files::open(from).map_err(|error| cannot(from, error))?;
     let [_, wal, _, journal] = Database::files(from);
     for name in [wal, journal] {
@@ -148,6 +156,30 @@ pub async fn restore(config: &Config, from: &Path, now: i64) -> Result<()> {
     part.place(path).map_err(|error| cannot(path, error))
 }
 
+/// Takes a PostgreSQL database into use again that PostgreSQL's tools have restored, from a copy or
+/// to a moment. Sessions that were open count as used, because the database may not know that they
+/// were. Receipts after that moment are missing, and an audit against a younger head reports that.
+///
+/// # Errors
+/// The database is SQLite's, does not pass the audit, or does not answer; its sessions stay then.
+pub async fn restored(config: &Config, now: i64) -> Result<Vec<Audited>> {
+    if matches!(config.database, Database::Sqlite(_)) {
+        return Err(Kind::Backup
+            .because("the database is SQLite's: expected the copy to restore, as --from FILE"));
+    }
+    // An older copy gets the tables that the audit needs.
+    let store = Store::command(&config.database, &held::kek(config)?).await?;
+    let done = async {
+        let audited = audit_in(config, &store).await?;
+        store.forget_sessions(now + config.limits.session_seconds + 1).await?;
+        store.note("restored", "", now).await?;
+        Ok(audited)
+    }
+    .await;
+    store.close().await;
+    done
+}
+
 /// A tenant's verified chains.
 #[derive(Clone, Debug)]
 pub struct Audited {
@@ -158,14 +190,14 @@ pub struct Audited {
     /// The head.
     pub head: Head,
     /// How many events exist.
-    pub events: i64,
+    pub events: u64,
     /// Digest of the last of them.
     pub events_head: Vec<u8>,
 }
 
 /// Verifies the receipts of every configured tenant, from the oldest kept to the head, and its
-/// events. The chain begins at the first receipt, or at the service's signed statement that it
-/// deleted earlier ones.
+/// events, which must be those that receipts name. The chain begins at the first receipt, or at the
+/// service's signed statement that it deleted earlier ones.
 ///
 /// # Errors
 /// The first receipt or event that breaks a chain.
@@ -201,18 +233,20 @@ async fn audit_in(config: &Config, store: &Store) -> Result<Vec<Audited>> {
         }
         let from = if heads.kept.seq > 0 { Some(heads.kept) } else { None };
         let mut audit = Audit::new(&tenant.name, &keys, from);
+        let mut events = EventAudit::new(&tenant.name);
         loop {
             let rows = store.receipts(&tenant.name, None, audit.head().seq as i64, PAGE).await?;
             if rows.is_empty() {
                 break;
             }
             for row in &rows {
-                audit.push(&row.content).map_err(bad)?;
+                let receipt = audit.push(&row.content).map_err(bad)?;
+                receipt.events.map_or(Ok(()), |named| events.expect(named)).map_err(unfit)?;
             }
         }
         audit.finish(&heads.head).map_err(bad)?;
         let (events, events_head) =
-            events_of::<Problem>(store, &tenant.name, &mut |_| Ok(())).await?;
+            events_of::<Problem>(store, &tenant.name, events, &mut |_| Ok(())).await?;
         list.push(Audited {
             tenant: tenant.name.clone(),
             from: heads.kept,
@@ -224,21 +258,26 @@ async fn audit_in(config: &Config, store: &Store) -> Result<Vec<Audited>> {
     Ok(list)
 }
 
-/// Verifies the chain of a tenant's events, and passes each to `take`.
+fn unfit(error: EventError) -> Problem {
+    Kind::Audit.because(format!("{error} ({})", error.code()))
+}
+
+/// Verifies a tenant's events, and passes each to `take`.
 async fn events_of<E: From<Problem>>(
     store: &Store,
     tenant: &str,
+    mut audit: EventAudit<'_>,
     take: &mut dyn FnMut(&EventRow) -> Result<(), E>,
-) -> Result<(i64, Vec<u8>), E> {
-    let mut chain = EventChain::new(tenant);
+) -> Result<(u64, Vec<u8>), E> {
     loop {
-        let rows = store.events(tenant, chain.head().0, PAGE).await?;
+        let rows = store.events(tenant, audit.head().0 as i64, PAGE).await?;
         if rows.is_empty() {
-            let (seq, digest) = chain.head();
+            audit.finish().map_err(unfit)?;
+            let (seq, digest) = audit.head();
             return Ok((seq, digest.to_vec()));
         }
         for row in &rows {
-            chain.push(row)?;
+            audit.push(&row.content(), &row.digest).map_err(unfit)?;
             take(row)?;
         }
     }
@@ -268,7 +307,7 @@ pub async fn events<E: From<Problem>>(
                 line["tenant"] = serde_json::json!(known.name);
                 out(&line.to_string())
             };
-            events_of(&store, &known.name, &mut take).await?;
+            events_of(&store, &known.name, EventAudit::new(&known.name), &mut take).await?;
         }
         Ok(())
     }

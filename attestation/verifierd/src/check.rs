@@ -1,13 +1,15 @@
 //! `shef-verifierd check`: checks a configuration, its files and its database, beside the service
 //! that may run on it. Writes nothing.
 
-use crate::app::{published, signer};
-use crate::collateral::Collateral;
+use crate::app::published;
+use crate::collateral::{Before, Collateral};
 use crate::config::{Config, Database};
+use crate::held::{self, signer};
 use crate::init;
-use crate::problem::Result;
+use crate::oidc;
+use crate::problem::{Kind, Result};
 use crate::run::{descriptors, ends_soon};
-use crate::secrets::{Kek, Signer};
+use crate::secrets::Signer;
 use crate::store::{Store, version};
 use crate::time;
 use crate::tls;
@@ -30,7 +32,7 @@ pub async fn check(config: &Config, now: i64) -> Result<Report> {
     tls::server(&config.tls, now)?;
     init::authority_is_private(&config.file)?;
     let signer = signer(config)?;
-    let kek = Kek::read(&config.kek)?;
+    let kek = held::kek(config)?;
     let mut report = Report::default();
     report.notes.push(format!(
         "public keys: the present one, and {} retired",
@@ -41,6 +43,12 @@ pub async fn check(config: &Config, now: i64) -> Result<Report> {
             "{}: no CA of clients signed this revocation list, so it revokes no certificate of theirs",
             path.display()
         ));
+    }
+    for provider in &config.oidc {
+        let source = provider.source.clone();
+        let keys = tokio::task::spawn_blocking(move || oidc::check(&source)).await;
+        let keys = keys.map_err(|error| Kind::Internal.because(error.to_string()))??;
+        report.notes.push(format!("{}: {keys} keys", provider.source.issuer));
     }
     let mut ends = tls::ends(&config.tls)?;
     match Store::look(&config.database, &kek, false).await? {
@@ -88,7 +96,7 @@ async fn look(
     store.rights().await?;
     report.notes.push(format!("the database ({of}) has version {}", store.found));
     for tenant in store.tenants().await?.iter().filter(|name| config.tenant(name).is_some()) {
-        let collateral = Collateral::new(&store.collateral(tenant).await?, now, None, None)?;
+        let collateral = Collateral::new(&store.collateral(tenant).await?, now, Before::default())?;
         ends.extend(collateral.watched.list());
         for id in &collateral.withdrawn {
             report.warnings.push(format!(

@@ -1,18 +1,29 @@
 //! The configuration: one TOML file. Every error names line and column.
 
-use std::collections::BTreeMap;
+mod at;
+mod callers;
+mod limits;
+mod oidc;
+mod pkcs11;
+mod storage;
+
 use std::net::SocketAddr;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use shef_files as files;
 use toml::Spanned;
 
-use crate::name::{is_name, is_path, name_rule};
 use crate::problem::{Kind, Problem, Result};
-use crate::role::Role;
 use crate::secrets::open_private;
+
+use at::{At, place};
+
+pub use callers::{Compat, Tenant, Token};
+pub use limits::{Limits, Retention};
+pub use oidc::{Grant, Oidc, Source};
+pub use pkcs11::Pkcs11;
+pub use storage::{Database, Server};
 
 /// Whether clients must present certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -34,7 +45,7 @@ struct File {
     #[serde(default)]
     tls: Tls,
     #[serde(default)]
-    storage: StorageFile,
+    storage: storage::StorageFile,
     #[serde(default)]
     signing: SigningFile,
     #[serde(default)]
@@ -46,9 +57,12 @@ struct File {
     #[serde(default)]
     compat: Compat,
     #[serde(default)]
-    service: ServiceFile,
+    service: callers::ServiceFile,
     #[serde(default)]
-    tenant: Vec<Spanned<TenantFile>>,
+    tenant: Vec<Spanned<callers::TenantFile>>,
+    #[serde(default)]
+    oidc: Vec<Spanned<oidc::OidcFile>>,
+    pkcs11: Option<Spanned<pkcs11::Pkcs11File>>,
 }
 
 /// Files for TLS. Relative paths start at the configuration's folder.
@@ -81,79 +95,6 @@ impl Default for Tls {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct StorageFile {
-    url: Spanned<String>,
-    password_file: Option<Spanned<PathBuf>>,
-    kek: PathBuf,
-    connections: u32,
-}
-
-impl Default for StorageFile {
-    fn default() -> Self {
-        Self {
-            url: Spanned::new(0..0, "sqlite:verifierd.db".into()),
-            password_file: None,
-            kek: "kek".into(),
-            connections: 8,
-        }
-    }
-}
-
-/// Where to keep data.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Database {
-    /// A file.
-    Sqlite(PathBuf),
-    /// A database on a server.
-    Postgres(Server),
-}
-
-/// A database of PostgreSQL.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Server {
-    /// A `postgres://` URL. It may hold a password.
-    pub url: String,
-    /// File of the password.
-    pub password_file: Option<PathBuf>,
-}
-
-impl std::fmt::Debug for Server {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Server").field("password_file", &self.password_file).finish_non_exhaustive()
-    }
-}
-
-impl Server {
-    /// Whether the URL holds a password.
-    fn has_password(&self) -> bool {
-        let (rest, query) = self.url.split_once('?').unwrap_or((&self.url, ""));
-        let authority = rest.split_once("://").map_or("", |(_, rest)| rest);
-        let authority = authority.split('/').next().unwrap_or("");
-        let user = authority.rsplit_once('@').map_or("", |(user, _)| user);
-        user.contains(':') || query.split('&').any(|pair| pair.starts_with("password="))
-    }
-}
-
-impl From<String> for Server {
-    fn from(url: String) -> Self {
-        Self { url, password_file: None }
-    }
-}
-
-impl Database {
-    /// The file of an SQLite database, and the files that SQLite puts beside it.
-    #[must_use]
-    pub fn files(path: &Path) -> [PathBuf; 4] {
-        ["", "-wal", "-shm", "-journal"].map(|end| {
-            let mut name = path.as_os_str().to_owned();
-            name.push(end);
-            name.into()
-        })
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, default)]
 struct SigningFile {
     key: PathBuf,
     retired: Vec<PathBuf>,
@@ -165,90 +106,6 @@ impl Default for SigningFile {
     }
 }
 
-/// Limits; all have defaults.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Limits {
-    /// Maximum size of a body in bytes.
-    pub body_bytes: usize,
-    /// Maximum size of a CoRIM in bytes.
-    pub corim_bytes: usize,
-    /// Maximum bytes that a tenant stores: reference values, policies, keys and resources,
-    /// revocations, anchors, signers.
-    pub tenant_bytes: i64,
-    /// Maximum number of a tenant's trust anchors, signers, reference values and versions of
-    /// policies: each change reads them all.
-    pub tenant_rows: i64,
-    /// Seconds within which TLS handshake and request header must arrive.
-    pub header_seconds: u64,
-    /// Seconds within which a body must arrive.
-    pub body_seconds: u64,
-    /// Seconds that open requests have to finish when the service stops.
-    pub shutdown_seconds: u64,
-    /// Maximum number of connections.
-    pub connections: usize,
-    /// Seconds after which a connection ends, once its request has been answered: no client keeps
-    /// an outdated identity.
-    pub connection_seconds: u64,
-    /// Maximum number of concurrent requests.
-    pub requests: usize,
-    /// Seconds for which a session is valid.
-    pub session_seconds: i64,
-    /// Seconds for which an attestation result is valid.
-    pub result_seconds: i64,
-    /// Seconds for which a client can fetch a released box again.
-    pub release_seconds: i64,
-    /// Requests per second for the operators of a tenant, and for all its other callers; one of
-    /// these has half of it.
-    pub rate: u32,
-    /// Requests that they may send in a burst after a pause, divided in the same way.
-    pub burst: u32,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            body_bytes: 64 * 1024,
-            corim_bytes: 1024 * 1024,
-            tenant_bytes: 8 * 1024 * 1024,
-            tenant_rows: 4096,
-            header_seconds: 10,
-            body_seconds: 10,
-            shutdown_seconds: 10,
-            connections: 1024,
-            connection_seconds: 600,
-            requests: 256,
-            session_seconds: 150,
-            result_seconds: 300,
-            release_seconds: 600,
-            rate: 5000,
-            burst: 10_000,
-        }
-    }
-}
-
-/// How long to keep data.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Retention {
-    /// Appraisals kept for each tenant.
-    pub appraisals: i64,
-    /// Appraisals kept for each tenant in addition: of evidence that no certified device has
-    /// signed. Anybody can send that.
-    pub unproven: i64,
-    /// Days for which to keep receipts; 0: for ever. The chain stays verifiable from the oldest one
-    /// kept.
-    pub receipt_days: u32,
-    /// Seconds without an accepted appraisal after which a device is stale.
-    pub stale_seconds: i64,
-}
-
-impl Default for Retention {
-    fn default() -> Self {
-        Self { appraisals: 10_000, unproven: 1000, receipt_days: 0, stale_seconds: 24 * 3600 }
-    }
-}
-
 /// The audit log.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -256,71 +113,6 @@ pub struct AuditLog {
     /// A release whose announcement cannot be logged is refused. Otherwise it is released, and the
     /// line is lost.
     pub required: bool,
-}
-
-/// Settings for clients of other services.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Compat {
-    /// Tenant of clients without credentials, on the Veraison and KBS paths only; if it is missing,
-    /// they are rejected.
-    pub anonymous_tenant: Option<String>,
-    /// Resources of that tenant that these clients may fetch, by path; all others need the role
-    /// `release`.
-    pub anonymous_resources: Vec<String>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct ServiceFile {
-    operators: Vec<Spanned<String>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TenantFile {
-    name: Spanned<String>,
-    #[serde(default)]
-    token: Vec<TokenFile>,
-    #[serde(default)]
-    submitter: Vec<SubmitterFile>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SubmitterFile {
-    name: Spanned<String>,
-    policies: Vec<Spanned<String>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TokenFile {
-    name: Spanned<String>,
-    role: Spanned<String>,
-    sha256: Spanned<String>,
-}
-
-/// A bearer token, by its digest.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Token {
-    /// Name in the audit log.
-    pub name: String,
-    /// Its role.
-    pub role: Role,
-    /// SHA-256 of the token.
-    pub sha256: [u8; 32],
-}
-
-/// One tenant.
-#[derive(Clone, Debug)]
-pub struct Tenant {
-    /// Its name.
-    pub name: String,
-    /// Its bearer tokens.
-    pub tokens: Vec<Token>,
-    /// Policies that these identities may use; all other identities may name any policy.
-    pub submitters: BTreeMap<String, Vec<String>>,
 }
 
 /// A checked configuration.
@@ -356,20 +148,10 @@ pub struct Config {
     pub operators: Vec<String>,
     /// Tenants.
     pub tenants: Vec<Tenant>,
-}
-
-struct At<'a> {
-    name: &'a str,
-    text: &'a str,
-}
-
-impl At<'_> {
-    fn error(&self, span: &Range<usize>, what: impl std::fmt::Display) -> Problem {
-        let before = &self.text[..span.start.min(self.text.len())];
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
-        Kind::Config.because(format!("{}:{line}:{column}: {what}", self.name))
-    }
+    /// Providers of OpenID Connect whose tokens identify callers.
+    pub oidc: Vec<Oidc>,
+    /// Keys in a token.
+    pub pkcs11: Option<Pkcs11>,
 }
 
 /// Why an audience with a scheme is no URL. One without is any text.
@@ -386,202 +168,6 @@ fn bad_url(audience: &str) -> Option<String> {
     let address = host.trim_matches(['[', ']']).contains(':');
     (address && !host.starts_with('['))
         .then(|| "has an IPv6 address without brackets: expected such as https://[::1]:8443".into())
-}
-
-/// The tenants of a file.
-fn tenants(at: &At<'_>, file: &File) -> Result<Vec<Tenant>> {
-    let mut tenants: Vec<Tenant> = Vec::new();
-    for tenant in &file.tenant {
-        let tenant = tenant.get_ref();
-        let name = tenant.name.get_ref();
-        if !is_name(name) {
-            return Err(at.error(&tenant.name.span(), format!("tenant {name:?}: {}", name_rule())));
-        }
-        if tenants.iter().any(|other| other.name == *name) {
-            return Err(at.error(&tenant.name.span(), format!("tenant {name:?} is there twice")));
-        }
-        let (tokens, submitters) = (tokens(at, tenant, &tenants)?, submitters(at, tenant)?);
-        tenants.push(Tenant { name: name.clone(), tokens, submitters });
-    }
-    Ok(tenants)
-}
-
-/// The bearer tokens of a tenant; those of the `earlier` tenants have other digests.
-fn tokens(at: &At<'_>, tenant: &TenantFile, earlier: &[Tenant]) -> Result<Vec<Token>> {
-    let mut tokens: Vec<Token> = Vec::new();
-    for token in &tenant.token {
-        let role = Role::from_name(token.role.get_ref()).ok_or_else(|| {
-            at.error(
-                &token.role.span(),
-                format!(
-                    "role {:?} is none of attest, release, audit, operator",
-                    token.role.get_ref()
-                ),
-            )
-        })?;
-        let sha256 =
-            hex::decode(token.sha256.get_ref()).ok().and_then(|bytes| bytes.try_into().ok());
-        let Some(sha256) = sha256 else {
-            return Err(at.error(
-                &token.sha256.span(),
-                "sha256 is not 64 hexadecimal digits; `shef-verifierd token` makes an entry",
-            ));
-        };
-        if !is_name(token.name.get_ref()) {
-            return Err(at.error(
-                &token.name.span(),
-                format!("token {:?}: {}", token.name.get_ref(), name_rule()),
-            ));
-        }
-        // With two entries, the role would be ambiguous.
-        let mut known = earlier.iter().flat_map(|tenant| &tenant.tokens).chain(&tokens);
-        if let Some(other) = known.find(|other| other.sha256 == sha256) {
-            let text = format!("sha256 is that of the token {:?}, which has an entry", other.name);
-            return Err(at.error(&token.sha256.span(), text));
-        }
-        tokens.push(Token { name: token.name.get_ref().clone(), role, sha256 });
-    }
-    Ok(tokens)
-}
-
-/// The policies that callers of a tenant may use, by name.
-fn submitters(at: &At<'_>, tenant: &TenantFile) -> Result<BTreeMap<String, Vec<String>>> {
-    let mut submitters = BTreeMap::new();
-    for submitter in &tenant.submitter {
-        for (what, text) in [("submitter", &submitter.name)]
-            .into_iter()
-            .chain(submitter.policies.iter().map(|p| ("policy", p)))
-        {
-            if !is_name(text.get_ref()) {
-                return Err(
-                    at.error(&text.span(), format!("{what} {:?}: {}", text.get_ref(), name_rule()))
-                );
-            }
-        }
-        let policies = submitter.policies.iter().map(|policy| policy.get_ref().clone()).collect();
-        if submitters.insert(submitter.name.get_ref().clone(), policies).is_some() {
-            return Err(at.error(
-                &submitter.name.span(),
-                format!("submitter {:?} is there twice", submitter.name.get_ref()),
-            ));
-        }
-    }
-    Ok(submitters)
-}
-
-/// Checks what clients without credentials may do.
-fn check_compat(at: &At<'_>, file: &File, tenants: &[Tenant]) -> Result<()> {
-    if let Some(anonymous) = &file.compat.anonymous_tenant
-        && !tenants.iter().any(|tenant| tenant.name == *anonymous)
-    {
-        return Err(at.error(
-            &place(at.text, "compat", "anonymous_tenant"),
-            format!("anonymous_tenant {anonymous:?} is none of the tenants"),
-        ));
-    }
-    if let Some(bad) = file.compat.anonymous_resources.iter().find(|path| !is_path(path)) {
-        return Err(at.error(
-            &place(at.text, "compat", "anonymous_resources"),
-            format!("anonymous_resources: {bad:?} is no path REPOSITORY/TYPE/TAG of names"),
-        ));
-    }
-    Ok(())
-}
-
-/// Checks that limits are within their bounds, and fit each other.
-fn check_limits(at: &At<'_>, file: &File) -> Result<()> {
-    for (table, name, value, least, most) in
-        bounds(&file.limits, &file.retention, file.storage.connections)
-    {
-        if !(least..=most).contains(&value) {
-            let what = format!("{table}.{name} = {value} is not within {least} to {most}");
-            return Err(at.error(&place(at.text, table, name), what));
-        }
-    }
-    // The service remembers the releases of an attestation until the box ends, which must
-    // outlast the attestation.
-    let l = &file.limits;
-    if l.result_seconds > l.release_seconds {
-        let said = |name| Some(place(at.text, "limits", name)).filter(|span| span.start > 0);
-        let text = format!(
-            "limits.result_seconds = {} is more than limits.release_seconds = {}: an attestation would outlive the box that it released, and release \
-             the key a second time; make result_seconds at most release_seconds",
-            l.result_seconds, l.release_seconds
-        );
-        return Err(at.error(
-            &said("result_seconds").or_else(|| said("release_seconds")).unwrap_or(0..0),
-            text,
-        ));
-    }
-    Ok(())
-}
-
-/// The callers who see the metrics of all tenants.
-fn operators(at: &At<'_>, file: &File, tenants: &[Tenant]) -> Result<Vec<String>> {
-    let mut operators = Vec::new();
-    for operator in &file.service.operators {
-        let known = |(tenant, name): (&str, &str)| {
-            is_name(name) && tenants.iter().any(|known| known.name == tenant)
-        };
-        if !operator.get_ref().split_once('/').is_some_and(known) {
-            let text = format!(
-                "service.operators: {:?} is not TENANT/NAME of a tenant of this file",
-                operator.get_ref()
-            );
-            return Err(at.error(&operator.span(), text));
-        }
-        operators.push(operator.get_ref().clone());
-    }
-    Ok(operators)
-}
-
-/// Where the value of a key in a table is, for values whose position the parser does not report.
-fn place(text: &str, table: &str, key: &str) -> Range<usize> {
-    let (mut at, mut inside) = (0, false);
-    for line in text.split_inclusive('\n') {
-        let plain = line.trim();
-        if plain.starts_with('[') {
-            inside = plain.split(['[', ']']).nth(1).is_some_and(|name| name.trim() == table);
-        } else if inside && plain.split('=').next().is_some_and(|name| name.trim() == key) {
-            return at..at;
-        }
-        at += line.len();
-    }
-    0..0
-}
-
-/// Every number of a configuration: table, key, value, minimum and maximum.
-fn bounds(
-    limits: &Limits,
-    retention: &Retention,
-    connections: u32,
-) -> [(&'static str, &'static str, i64, i64, i64); 20] {
-    let (l, r) = (limits, retention);
-    let size = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
-    let seconds = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
-    const DAY: i64 = 86_400;
-    [
-        ("limits", "body_bytes", size(l.body_bytes), 8192, 16 << 20),
-        ("limits", "corim_bytes", size(l.corim_bytes), 8192, 64 << 20),
-        ("limits", "tenant_bytes", l.tenant_bytes, 64 << 10, 1 << 40),
-        ("limits", "tenant_rows", l.tenant_rows, 16, 1 << 20),
-        ("limits", "header_seconds", seconds(l.header_seconds), 1, 600),
-        ("limits", "body_seconds", seconds(l.body_seconds), 1, 600),
-        ("limits", "shutdown_seconds", seconds(l.shutdown_seconds), 0, 600),
-        ("limits", "connections", size(l.connections), 1, 1 << 20),
-        ("limits", "connection_seconds", seconds(l.connection_seconds), 1, DAY),
-        ("limits", "requests", size(l.requests), 1, 1 << 16),
-        ("limits", "session_seconds", l.session_seconds, 5, DAY),
-        ("limits", "result_seconds", l.result_seconds, 5, DAY),
-        ("limits", "release_seconds", l.release_seconds, 5, DAY),
-        ("limits", "rate", l.rate.into(), 1, 1 << 24),
-        ("limits", "burst", l.burst.into(), 1, 1 << 24),
-        ("retention", "appraisals", r.appraisals, 1, 1 << 40),
-        ("retention", "unproven", r.unproven, 1, 1 << 40),
-        ("retention", "receipt_days", r.receipt_days.into(), 0, 36_500),
-        ("retention", "stale_seconds", r.stale_seconds, 1, 3650 * DAY),
-        ("storage", "connections", connections.into(), 1, 256),
-    ]
 }
 
 /// The path of a file that need not exist: absolute, with its folder's symbolic links resolved.
@@ -616,6 +202,9 @@ impl Config {
         ];
         all.extend(self.retired.iter().map(|path| ("signing.retired", path.clone())));
         all.extend(self.tls.crls.iter().map(|path| ("tls.crls", path.clone())));
+        let cas = self.oidc.iter().filter_map(|oidc| oidc.source.ca.clone());
+        all.extend(cas.map(|path| ("oidc.ca", path)));
+        all.extend(self.pkcs11.iter().map(|token| ("pkcs11.pin_file", token.pin_file.clone())));
         let mut folders = vec![
             files::folder(&self.file),
             files::folder(&self.tls.client_ca),
@@ -695,6 +284,7 @@ impl Config {
             true
         });
         kept.operators.retain(|operator| other.operators.contains(operator));
+        kept.oidc.retain(|known| other.oidc.contains(known));
         if kept.compat.anonymous_tenant != other.compat.anonymous_tenant {
             kept.compat.anonymous_tenant = None;
         }
@@ -776,43 +366,16 @@ impl Config {
         if let Some(why) = bad_url(&audience) {
             return Err(at.error(&file.audience.span(), format!("audience {audience:?} {why}")));
         }
-        let url = file.storage.url.get_ref();
-        let database = if let Some(path) = url.strip_prefix("sqlite:") {
-            // Elsewhere these mean something else: another file, or none.
-            let other = ["//", "file:", ":memory:"].iter().any(|begin| path.starts_with(begin));
-            if path.is_empty() || other || path.contains('?') {
-                let text = format!(
-                    "storage.url = {url:?}: expected sqlite:FILE, the plain name of a file, without parameters"
-                );
-                return Err(at.error(&file.storage.url.span(), text));
-            }
-            if let Some(file) = &file.storage.password_file {
-                return Err(at.error(&file.span(), "storage.password_file is for postgres:// only"));
-            }
-            Database::Sqlite(folder.join(path))
-        } else if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-            let password = file.storage.password_file.as_ref();
-            let password_file = password.map(|path| folder.join(path.get_ref()));
-            let server = Server { url: url.clone(), password_file };
-            if let Some(file) = password.filter(|_| server.has_password()) {
-                let text =
-                    "storage.password_file: storage.url holds a password, too; remove it there";
-                return Err(at.error(&file.span(), text));
-            }
-            Database::Postgres(server)
-        } else {
-            return Err(at.error(
-                &file.storage.url.span(),
-                "storage.url must begin with sqlite: or postgres://",
-            ));
-        };
-        let tenants = tenants(&at, &file)?;
+        let database = storage::database(&at, &file.storage, folder)?;
+        let tenants = callers::tenants(&at, &file.tenant)?;
         if tenants.is_empty() {
             return Err(at.error(&(text.len()..text.len()), "there is no [[tenant]]"));
         }
-        check_compat(&at, &file, &tenants)?;
-        check_limits(&at, &file)?;
-        let operators = operators(&at, &file, &tenants)?;
+        callers::check_compat(&at, &file.compat, &tenants)?;
+        limits::check(&at, &file.limits, &file.retention, file.storage.connections)?;
+        let operators = callers::operators(&at, &file.service, &tenants)?;
+        let oidc = oidc::providers(&at, &file.oidc, &tenants, folder)?;
+        let pkcs11 = pkcs11::token(&at, file.pkcs11.as_ref(), folder)?;
         let mut tls = file.tls;
         for path in [&mut tls.certificate, &mut tls.key, &mut tls.client_ca]
             .into_iter()
@@ -836,6 +399,8 @@ impl Config {
             compat: file.compat,
             operators,
             tenants,
+            oidc,
+            pkcs11,
         };
         let others = config.files().into_iter().filter(|(what, _)| *what != "storage.kek");
         if let Some((what, _)) = others.into_iter().find(|(_, other)| same_file(&config.kek, other))
@@ -878,7 +443,8 @@ mod tests {
         let mut keys = numbers("limits", serde_json::to_value(&limits).unwrap());
         keys.extend(numbers("retention", serde_json::to_value(&retention).unwrap()));
         keys.push("storage.connections".into());
-        let bounds = bounds(&limits, &retention, StorageFile::default().connections);
+        let connections = storage::StorageFile::default().connections;
+        let bounds = limits::bounds(&limits, &retention, connections);
         let mut bounded: Vec<String> =
             bounds.iter().map(|(table, key, ..)| format!("{table}.{key}")).collect();
         keys.sort_unstable();
@@ -996,5 +562,40 @@ mod tests {
         assert!(bad(&submitter("\"default\"")).starts_with("v.toml:7:12: invalid type"));
         let config = Config::parse(&submitter("[\"default\"]"), "v", Path::new("")).unwrap();
         assert_eq!(config.tenant("default").unwrap().submitters["host-7"], ["default"]);
+    }
+
+    #[test]
+    fn mistakes_of_a_provider_name_line_and_column() {
+        let good = format!(
+            "{GOOD}[[oidc]]\nissuer = \"https://id.example/realm\"\naudience = \"shef\"\n[[oidc.grant]]\nclaim = \"groups\"\n\
+             value = \"fpga\"\ntenant = \"default\"\nrole = \"operator\"\n"
+        );
+        let config = Config::parse(&good, "v.toml", Path::new("/x")).unwrap();
+        assert_eq!(config.oidc[0].grants.len(), 1);
+        for (change, with, place) in [
+            ("https://id", "http://id", "v.toml:6:10: oidc.issuer"),
+            ("/realm", "/realm?x=1", "v.toml:6:10: oidc.issuer"),
+            ("https://id.example/realm", "id.example", "v.toml:6:10: oidc.issuer"),
+            ("\"shef\"", "\"\"", "v.toml:7:12: oidc.audience"),
+            (
+                "audience = \"shef\"",
+                "audience = \"shef\"\njwks_uri = \"x\"",
+                "v.toml:8:12: oidc.jwks_uri",
+            ),
+            ("\"fpga\"", "7", "v.toml:10:9: invalid type"),
+            (
+                "tenant = \"default\"\nrole",
+                "tenant = \"other\"\nrole",
+                "v.toml:11:10: oidc.grant.tenant",
+            ),
+            ("\"operator\"", "\"root\"", "v.toml:12:8: role"),
+        ] {
+            let text = good.replacen(change, with, 1);
+            assert!(bad(&text).starts_with(place), "{}", bad(&text));
+        }
+        let nobody = &good[..good.find("[[oidc.grant]]").unwrap()];
+        assert!(bad(nobody).contains("no [[oidc.grant]]"), "{}", bad(nobody));
+        let twice = good.clone() + &good[GOOD.len()..];
+        assert!(bad(&twice).contains("is there twice"), "{}", bad(&twice));
     }
 }

@@ -10,6 +10,7 @@ use serde_json::json;
 use shef_proto::evidence::Layer;
 use shef_verify::Outcome;
 use shef_verify::ear::{self, Dialect, Issue, Reader};
+use shef_verify::jwt::JwtError;
 
 use crate::app::App;
 use crate::appraiser::{self, AppraisalInput, Received};
@@ -274,8 +275,12 @@ impl<'a> Case<'a> {
             build: env!("CARGO_PKG_VERSION"),
             with_ueid: true,
         };
-        ear::sign(&appraised.outcome, self.layer, &issue, self.signer.jwt())
-            .map_err(|error| Kind::Internal.because(error.to_string()))
+        ear::sign(&appraised.outcome, self.layer, &issue, self.signer.jwt()).map_err(|error| {
+            match error {
+                JwtError::Signer { text } => Kind::Vault.because(text).retry_after(5),
+                other => Kind::Internal.because(other.to_string()),
+            }
+        })
     }
 
     /// The answer to denied evidence, with every check.

@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 use crate::auth::Identity;
 use crate::config::{Config, same_file};
 use crate::problem::{Kind, Result};
-use crate::secrets::{SystemEntropy, open_private, private_text, random};
+use crate::secrets::{SEALED, SystemEntropy, open_private, private_text, random};
 use crate::tls;
 
 const CA_NAME: &str = "shef-verifierd CA";
@@ -69,6 +69,15 @@ fn write_pair(
 /// The file exists or cannot be written.
 pub(crate) fn write_secret(path: &Path, in_place_of: &Path, secret: &[u8; 32]) -> Result<()> {
     write_in_place_of(path, in_place_of, 0o600, &hex_line(secret)[..])
+}
+
+/// Writes a KEK that a token has sealed to a new file, which is to replace another one.
+///
+/// # Errors
+/// The file exists or cannot be written.
+pub(crate) fn write_sealed(path: &Path, in_place_of: &Path, sealed: &[u8]) -> Result<()> {
+    let line = format!("{SEALED}{}\n", hex::encode(sealed));
+    write_in_place_of(path, in_place_of, 0o600, line.as_bytes())
 }
 
 fn cannot(error: impl std::fmt::Display) -> crate::problem::Problem {

@@ -13,12 +13,15 @@ pub mod bodies;
 pub mod check;
 pub mod collateral;
 pub mod config;
+pub mod erase;
 mod flow;
+pub mod held;
 pub mod init;
 pub mod jwe;
 pub mod lanes;
 pub mod metrics;
 pub mod name;
+pub mod oidc;
 pub mod page;
 pub mod problem;
 pub mod rekey;
@@ -33,6 +36,7 @@ pub mod store;
 pub mod time;
 pub mod tls;
 mod usage;
+pub mod vault;
 pub mod work_queue;
 
 /// The codes of the program's libraries.

@@ -12,7 +12,7 @@ use shef_verifierd::init::Listed;
 use shef_verifierd::name::{is_name, name_rule};
 use shef_verifierd::problem::{Kind, Problem, Result};
 use shef_verifierd::role::Role;
-use shef_verifierd::{backup, check, init, rekey, run, secrets, signing, time};
+use shef_verifierd::{backup, check, erase, held, init, rekey, run, secrets, signing, time};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -147,14 +147,15 @@ enum Command {
         #[arg(long)]
         out: PathBuf,
     },
-    /// Restore a backup if the database is missing.
+    /// Restore a backup if the database is missing (SQLite), or take a database into use that
+    /// PostgreSQL's tools have restored: audits it, and ends the sessions that were open.
     Restore {
         /// The configuration.
         #[arg(long)]
         config: PathBuf,
-        /// The copy.
+        /// The copy (SQLite).
         #[arg(long)]
-        from: PathBuf,
+        from: Option<PathBuf>,
     },
     /// Seal all keys in the database under another KEK, in one transaction.
     Rekey {
@@ -186,6 +187,23 @@ enum Command {
         /// The configuration.
         #[arg(long)]
         config: PathBuf,
+    },
+    /// Make the keys that [pkcs11] of a configuration names and its token lacks, and print the public
+    /// key that signs.
+    TokenKeys {
+        /// The configuration.
+        #[arg(long)]
+        config: PathBuf,
+    },
+    /// Delete everything of a tenant that the configuration no longer names, but its receipts and
+    /// events.
+    Erase {
+        /// The configuration.
+        #[arg(long)]
+        config: PathBuf,
+        /// The tenant.
+        #[arg(long)]
+        tenant: String,
     },
     #[command(flatten)]
     Common(Common),
@@ -306,7 +324,11 @@ fn command(output: &Output, command: Command) -> Result<Exit, CliError> {
             say!(output, "made {}", out.display());
         }
         Command::Restore { config, from } => {
-            block(backup::restore(&Config::read(&config)?, &from, now()))?;
+            let config = Config::read(&config)?;
+            match from {
+                Some(from) => block(backup::restore(&config, &from, now()))?,
+                None => show(output, block(backup::restored(&config, now()))?)?,
+            }
             say!(
                 output,
                 "restored as of the copy: post again what was changed since then, revocations first; sessions that were open must be asked for again"
@@ -314,6 +336,11 @@ fn command(output: &Output, command: Command) -> Result<Exit, CliError> {
         }
         Command::Rekey { config, to } => rekey(output, &config, &to)?,
         Command::Audit { config } => audit(output, &config)?,
+        Command::TokenKeys { config } => token_keys(output, &config)?,
+        Command::Erase { config, tenant } => {
+            block(erase::erase(&Config::read(&config)?, &tenant, now()))?;
+            say!(output, "erased {tenant}; its receipts and events stay");
+        }
         Command::Common(common) => return common.run::<Args>(output),
     }
     Ok(Exit::Done)
@@ -421,6 +448,23 @@ fn token(output: &Output, name: &str, role_name: &str) -> Result<(), CliError> {
     Ok(())
 }
 
+/// Makes missing keys in a token, and says what the configuration needs for them.
+fn token_keys(output: &Output, config: &Path) -> Result<(), CliError> {
+    let config = Config::read(config)?;
+    for label in held::make(&config)? {
+        say!(output, "made {label}");
+    }
+    let token = config.pkcs11.as_ref();
+    if token.is_some_and(|token| token.signing.is_some()) {
+        let key = *held::signer(&config)?.public_key();
+        say!(output, "signs as {}", hex::encode(key.as_bytes()));
+    }
+    if let Some(label) = token.and_then(|token| token.kek.as_deref()) {
+        say!(output, "`shef-verifierd rekey` makes KEKs that {label} seals");
+    }
+    Ok(())
+}
+
 /// Seals the database under another KEK, and says what the configuration has to name.
 fn rekey(output: &Output, config: &Path, to: &Path) -> Result<(), CliError> {
     let read = Config::read(config)?;
@@ -436,7 +480,11 @@ fn rekey(output: &Output, config: &Path, to: &Path) -> Result<(), CliError> {
 
 /// Prints the heads of the receipts and events of each tenant, after checking the chains.
 fn audit(output: &Output, config: &Path) -> Result<(), CliError> {
-    for audited in block(backup::audit(&Config::read(config)?))? {
+    show(output, block(backup::audit(&Config::read(config)?))?)
+}
+
+fn show(output: &Output, audited: Vec<backup::Audited>) -> Result<(), CliError> {
+    for audited in audited {
         let digest = hex::encode(audited.head.digest);
         if audited.head.seq == 0 {
             say!(output, "{}: there is no receipt yet", audited.tenant);
@@ -474,6 +522,7 @@ fn main() -> ExitCode {
             tracing_subscriber::fmt()
                 .json()
                 .flatten_event(true)
+                .with_span_list(false)
                 .with_env_filter(filter)
                 .with_writer(Lines(Log::install()))
                 .log_internal_errors(false)

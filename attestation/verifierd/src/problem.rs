@@ -63,6 +63,10 @@ kinds! {
     Backup = ("SHEF-SVC-009", 0),
     /// Broken chain of receipts.
     Audit = ("SHEF-SVC-010", 0),
+    /// An identity provider does not answer as it should.
+    Provider = ("SHEF-SVC-011", 503),
+    /// The token that holds keys does not answer, or refuses.
+    Vault = ("SHEF-SVC-012", 503),
 
     /// No such path or object.
     NotFound = ("SHEF-SVC-020", 404),
@@ -135,6 +139,8 @@ kinds! {
     Layer = ("SHEF-SVC-064", 409),
     /// The session has no recipient.
     Recipient = ("SHEF-SVC-065", 409),
+    /// The policy, or the version of a key or policy, is in use.
+    InUse = ("SHEF-SVC-066", 409),
 }
 
 /// An error.

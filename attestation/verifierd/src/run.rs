@@ -138,6 +138,19 @@ pub async fn start(config: Config, clock: Clock) -> Result<Running> {
         job(Duration::from_secs(60), "certificates", |app| {
             Box::pin(async move { warn(&app).await })
         }),
+        job(Duration::from_secs(60), "an identity provider does not answer", |app| {
+            Box::pin(async move {
+                let config = app.config.load_full();
+                let sources: Vec<_> = config.oidc.iter().map(|oidc| oidc.source.clone()).collect();
+                app.provider_keys.refresh(&sources).await
+            })
+        }),
+        job(Duration::from_secs(1), "deleted data is not erased", |app| {
+            Box::pin(async move { app.erase_remains().await })
+        }),
+        job(Duration::from_secs(2), "the signing key does not sign", |app| {
+            Box::pin(async move { app.probe_signer().await })
+        }),
         job(Duration::from_secs(5), "nothing can be written", |app| {
             Box::pin(async move { app.probe().await })
         }),

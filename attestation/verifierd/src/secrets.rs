@@ -2,6 +2,7 @@
 
 use std::io::{self, Read as _};
 use std::path::Path;
+use std::sync::Arc;
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::hkdf;
@@ -13,11 +14,13 @@ use shef_proto::cose::SigningKey;
 use shef_proto::crypto::scrub::{DERIVATION, scrubbed};
 use shef_proto::entropy::Entropy;
 use shef_proto::hpke_suite::{PrivateKey, PublicKey};
+use shef_proto::receipt::{Forgotten, Receipt};
 use shef_verify::crypto::{AwsLcKey, aws_lc};
 use shef_verify::jwt::{self, JwtKey};
 use zeroize::Zeroizing;
 
 use crate::problem::{Kind, Result};
+use crate::vault::{Vault, VaultKey};
 
 /// The operating system's randomness.
 pub struct SystemEntropy;
@@ -100,6 +103,19 @@ impl hkdf::KeyType for Derived {
     }
 }
 
+/// Begins the file of a KEK that a token has sealed; the sealed bytes follow, in hexadecimal.
+pub(crate) const SEALED: &str = "shef-kek/1 ";
+
+/// The sealed KEK in a file, if a token has sealed it.
+pub(crate) fn sealed(path: &Path) -> Result<Option<Vec<u8>>> {
+    let text = private_text(path)?;
+    let Some(digits) = text.strip_prefix(SEALED) else { return Ok(None) };
+    hex::decode(digits.trim()).map(Some).map_err(|_| {
+        Kind::Material
+            .because(format!("{}: expected {SEALED}and hexadecimal digits", path.display()))
+    })
+}
+
 /// The key encryption key: seals keys at rest and signs session tokens. Replicas share it. The
 /// derived keys stay in one place on the heap; a move only moves pointers.
 pub struct Kek {
@@ -153,14 +169,6 @@ impl Kek {
                 form: mac(b"form tokens"),
             }
         })
-    }
-
-    /// Reads the KEK file.
-    ///
-    /// # Errors
-    /// As for [`read_secret`].
-    pub fn read(path: &Path) -> Result<Self> {
-        scrubbed::<DERIVATION, _>(|| Ok(Self::new(&*read_secret(path)?)))
     }
 
     /// Seals a secret under these parts (tenant, name, version): `nonce (12) | ciphertext | tag`.
@@ -226,10 +234,17 @@ impl Kek {
     }
 }
 
+/// Where the private key is that signs results and receipts.
+enum Held {
+    /// Here.
+    Here { jwt: AwsLcKey, cose: Box<SigningKey> },
+    /// In a token.
+    Vault(VaultKey),
+}
+
 /// Signs results and receipts.
 pub struct Signer {
-    jwt: AwsLcKey,
-    cose: SigningKey,
+    held: Held,
     public: PublicKey,
     /// The current key first.
     all: Vec<PublicKey>,
@@ -245,13 +260,31 @@ impl Signer {
         let private = PrivateKey::from_bytes(scalar).map_err(|_| bad())?;
         let public = private.public_key();
         let jwt = AwsLcKey::new(&thumbprint(&public), &private).map_err(|_| bad())?;
-        let mut all = vec![public];
-        for key in retired {
-            if !all.contains(&key) {
-                all.push(key);
+        let held = Held::Here { jwt, cose: Box::new(SigningKey::new(&private)) };
+        Ok(Self { held, public, all: published(public, retired) })
+    }
+
+    /// A signer whose key is in a token, under this label, and earlier public keys.
+    ///
+    /// # Errors
+    /// The token does not answer, or lacks the key.
+    pub fn in_vault(vault: Arc<dyn Vault>, label: &str, retired: Vec<PublicKey>) -> Result<Self> {
+        let public = vault.public_key(label)?;
+        let held = Held::Vault(VaultKey::new(vault, label, thumbprint(&public)));
+        Ok(Self { held, public, all: published(public, retired) })
+    }
+
+    /// Whether the key can sign; one in a token signs something.
+    ///
+    /// # Errors
+    /// The token does not answer.
+    pub fn works(&self) -> Result<()> {
+        match &self.held {
+            Held::Here { .. } => Ok(()),
+            Held::Vault(key) => {
+                key.signature(b"shef-verifierd asks whether the key signs").map(drop)
             }
         }
-        Ok(Self { jwt, cose: SigningKey::new(&private), public, all })
     }
 
     /// The public key.
@@ -268,14 +301,33 @@ impl Signer {
 
     /// The key that signs results.
     #[must_use]
-    pub fn jwt(&self) -> &AwsLcKey {
-        &self.jwt
+    pub fn jwt(&self) -> &dyn jwt::Signer {
+        match &self.held {
+            Held::Here { jwt, .. } => jwt,
+            Held::Vault(key) => key,
+        }
     }
 
-    /// The key that signs receipts.
-    #[must_use]
-    pub fn cose(&self) -> &SigningKey {
-        &self.cose
+    /// Signs a receipt.
+    ///
+    /// # Errors
+    /// The token that holds the key does not answer.
+    pub fn receipt(&self, receipt: &Receipt) -> Result<Vec<u8>> {
+        match &self.held {
+            Held::Here { cose, .. } => Ok(receipt.sign(cose)),
+            Held::Vault(key) => receipt.sign_by(|message| key.signature(message)),
+        }
+    }
+
+    /// Signs a statement about receipts that are forgotten.
+    ///
+    /// # Errors
+    /// The token that holds the key does not answer.
+    pub fn forgotten(&self, statement: &Forgotten) -> Result<Vec<u8>> {
+        match &self.held {
+            Held::Here { cose, .. } => Ok(statement.sign(cose)),
+            Held::Vault(key) => statement.sign_by(|message| key.signature(message)),
+        }
     }
 
     /// The keys that verify results of this service: the current one and the retired ones.
@@ -296,6 +348,17 @@ impl Signer {
         let keys: Vec<_> = self.all.iter().map(jwk).collect();
         serde_json::json!({ "keys": keys })
     }
+}
+
+/// The keys to publish: the present one, and the retired ones that differ.
+fn published(public: PublicKey, retired: Vec<PublicKey>) -> Vec<PublicKey> {
+    let mut all = vec![public];
+    for key in retired {
+        if !all.contains(&key) {
+            all.push(key);
+        }
+    }
+    all
 }
 
 /// RFC 7638 thumbprint of a P-256 key: the `kid`.

@@ -5,8 +5,8 @@ use std::path::Path;
 use shef_files::{self as files, Owner};
 use shef_proto::hpke_suite::generate_key_pair;
 
-use crate::app::signer;
 use crate::config::Config;
+use crate::held::signer;
 use crate::init::hex_line;
 use crate::problem::{Kind, Result};
 use crate::secrets::{SystemEntropy, thumbprint};
@@ -23,6 +23,12 @@ fn exchange(path: &Path, mode: u32, content: &[u8]) -> Result<()> {
 /// # Errors
 /// A file cannot be read or written; the old key then stays.
 pub fn rotate(config: &Config) -> Result<(String, String)> {
+    if let Some(label) = config.pkcs11.as_ref().and_then(|token| token.signing.as_deref()) {
+        return Err(Kind::Config.because(format!(
+            "the signing key is in a token, as {label:?}: name another label in pkcs11.signing, run `shef-verifierd token-keys`, put the old \
+             public key into signing.retired, then SIGHUP"
+        )));
+    }
     // The lock covers the read: two concurrent rotations each retire a different key.
     let cannot = |error: std::io::Error| {
         Kind::Material.because(format!("{}: {error}", config.signing_key.display()))

@@ -74,15 +74,20 @@ pub fn run(dir: &Dir) -> Process {
 
 /// The same, with the lines of its log until then.
 pub fn started(dir: &Dir) -> (Process, Vec<serde_json::Value>) {
+    started_by(Path::new(env!("CARGO_BIN_EXE_shef-verifierd")), dir)
+}
+
+/// Starts another binary in the same way.
+pub fn run_by(program: &Path, dir: &Dir) -> Process {
+    started_by(program, dir).0
+}
+
+fn started_by(program: &Path, dir: &Dir) -> (Process, Vec<serde_json::Value>) {
     // A write beyond the file size limit returns an error, as on a full disk, instead of killing
     // the program.
     let mut child = Command::new("sh")
-        .args([
-            "-c",
-            "trap '' XFSZ; exec \"$0\" run --config \"$1\"",
-            env!("CARGO_BIN_EXE_shef-verifierd"),
-            &dir.config,
-        ])
+        .args(["-c", "trap '' XFSZ; exec \"$0\" run --config \"$1\""])
+        .args([program.as_os_str(), dir.config.as_ref()])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
@@ -199,7 +204,7 @@ fn start_up_errors_say_what_and_where() {
     std::fs::set_permissions(&kek, std::fs::Permissions::from_mode(0o640)).unwrap();
     fails(&["check", "--config", &dir.config], 5, "SHEF-SVC-003");
     std::fs::set_permissions(&kek, std::fs::Permissions::from_mode(0o600)).unwrap();
-    newer(&dir.path.join("verifierd.db"));
+    newer(&dir.path.join("verifierd.db"), 1000);
     fails(&["check", "--config", &dir.config], 5, "SHEF-SVC-005");
 }
 
@@ -334,16 +339,46 @@ pub fn make_database(dir: &Dir) {
     process.child.wait().unwrap();
 }
 
-fn newer(database: &Path) {
+/// Makes a database of a newer version, beside which programs of versions from `oldest` may serve.
+fn newer(database: &Path, oldest: i64) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let pool = sqlx::SqlitePool::connect(database.to_str().unwrap()).await.unwrap();
-        sqlx::query("UPDATE meta SET number = 1000 WHERE name = 'version'")
-            .execute(&pool)
-            .await
-            .unwrap();
+        for (name, number) in [("version", 1000), ("beside", oldest)] {
+            sqlx::query("UPDATE meta SET number = $1 WHERE name = $2")
+                .bind(number)
+                .bind(name)
+                .execute(&pool)
+                .await
+                .unwrap();
+        }
         pool.close().await;
     });
+}
+
+/// Replicas are upgraded one by one: a program serves beside a database that the next version has
+/// extended, if that version says so, and leaves its version alone.
+#[test]
+fn a_program_serves_beside_the_next_version() {
+    let (dir, device) = (dir(), Device::new(1));
+    make_database(&dir);
+    newer(&dir.path.join("verifierd.db"), shef_verifierd::store::version());
+    for _ in 0..2 {
+        let mut process = run(&dir);
+        furnish(&process.client, &device);
+        let (session, nonce) = process.client.session(Layer::Kernel, None);
+        let evidence = b64(&device.evidence(Layer::Kernel, &nonce));
+        let body = json!({"session": session, "evidence": evidence});
+        process.client.post("/v1/appraise", &body).ok();
+        signal(&process.child, "-TERM");
+        process.child.wait().unwrap();
+    }
+    for args in [&["audit"][..], &["check"]] {
+        let done = command(&[args, &["--config", &dir.config]].concat());
+        assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+    }
+    newer(&dir.path.join("verifierd.db"), shef_verifierd::store::version() + 1);
+    fails(&["run", "--config", &dir.config], 5, "SHEF-SVC-005");
 }
 
 struct Case {
@@ -590,12 +625,7 @@ fn revokes<T>(hinder: impl FnOnce(&Dir) -> T, status: i32) {
     drop(hindered);
     // The list leaves an event once the database answers.
     let start = std::time::Instant::now();
-    let listed = || {
-        let events = process.client.get("/v1/events").ok();
-        let mut events = events["events"].as_array().unwrap().iter();
-        events.any(|event| event["action"] == "revocation-list")
-    };
-    while !listed() {
+    while process.client.events("action", "revocation-list", ["who", "what"]).is_empty() {
         assert!(start.elapsed().as_secs() < 60, "the revocation left no event");
         std::thread::sleep(std::time::Duration::from_millis(100));
     }
@@ -971,7 +1001,7 @@ fn backup_restore_and_audit() {
     // An audit reads one snapshot while the service releases keys.
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let config = Config::read(std::path::Path::new(&dir.config)).unwrap();
-    let kek = Kek::read(&config.kek).unwrap();
+    let kek = shef_verifierd::held::kek(&config).unwrap();
     let heads = |store: &Store| runtime.block_on(store.heads("default")).unwrap().head.seq;
     let held = runtime.block_on(async {
         let store = Store::look(&config.database, &kek, true).await.unwrap().unwrap();

@@ -4,7 +4,7 @@
 use serde_json::json;
 use shef_proto::cose::SigningKey;
 use shef_proto::entropy::SeededEntropy;
-use shef_verifierd::collateral::Collateral;
+use shef_verifierd::collateral::{Before, Collateral};
 use shef_verifierd::secrets::sha256;
 use shef_verifierd::store::{CollateralRows, CorimRow, SignerRow};
 use shef_verify::ReferenceValues;
@@ -73,17 +73,17 @@ fn reading_grows_with_the_rows_and_a_change_reads_what_is_new() {
         let mut rows = all.clone();
         rows.corims.truncate(count);
         // As the store has it after the first change.
-        rows.versions = Collateral::new(&rows, now(), None, None).unwrap().versions;
+        rows.versions = Collateral::new(&rows, now(), Before::default()).unwrap().versions;
         rows
     };
     let cost = |count: usize| {
         let (whole, mut before) = (part(count), part(count));
         let new = before.corims.pop().unwrap();
-        let before = Collateral::new(&before, now(), None, None).unwrap();
-        let anew = least(|| Collateral::new(&whole, now(), None, None).unwrap());
+        let before = Collateral::new(&before, now(), Before::default()).unwrap();
+        let anew = least(|| Collateral::new(&whole, now(), Before::default()).unwrap());
         let change = least(|| {
-            Collateral::check(&whole, &new, now(), Some(&before), None).unwrap();
-            Collateral::new(&whole, now(), Some(&before), None).unwrap()
+            Collateral::check(&whole, &new, now(), Some(&before).into()).unwrap();
+            Collateral::new(&whole, now(), Some(&before).into()).unwrap()
         });
         (anew, change)
     };
@@ -114,24 +114,24 @@ fn what_was_read_does_not_outlive_its_reasons() {
     });
     let kernel = |number: usize| hex::encode(sha256(&number.to_be_bytes()));
     let ends = hex::encode(values.kernels[0].digest);
-    let before = Collateral::new(&all, now(), None, None).unwrap();
+    let before = Collateral::new(&all, now(), Before::default()).unwrap();
     assert!(before.names("kernel", &kernel(0)) && before.names("kernel", &ends));
     // It has ended.
-    let after = Collateral::new(&all, end + 1, Some(&before), None).unwrap();
+    let after = Collateral::new(&all, end + 1, Some(&before).into()).unwrap();
     assert!(after.names("kernel", &kernel(0)) && !after.names("kernel", &ends));
     // Another key has the signer's name.
     let mut other = all.clone();
     let stranger = SigningKey::generate(&mut SeededEntropy::new(6, "signer"));
     let signer = CorimSigner::with_key("vendor", stranger.public_key()).for_kernels();
     other.signers[0].content = signer.to_toml();
-    let after = Collateral::new(&other, now(), Some(&before), None).unwrap();
+    let after = Collateral::new(&other, now(), Some(&before).into()).unwrap();
     assert!(!after.names("kernel", &kernel(0)));
-    let again = Collateral::new(&all, now(), Some(&after), None).unwrap();
+    let again = Collateral::new(&all, now(), Some(&after).into()).unwrap();
     assert!(again.names("kernel", &kernel(0)) && again.names("kernel", &ends));
     // Other bytes under the same id.
     let mut changed = all.clone();
     changed.corims[0].content = changed.corims[1].content.clone();
-    let after = Collateral::new(&changed, now(), Some(&before), None).unwrap();
+    let after = Collateral::new(&changed, now(), Some(&before).into()).unwrap();
     assert!(!after.names("kernel", &kernel(0)) && after.names("kernel", &kernel(1)));
 }
 
@@ -140,7 +140,7 @@ fn what_was_read_does_not_outlive_its_reasons() {
 #[test]
 fn new_reference_values_are_read_without_the_lock() {
     let mut whole = rows(1);
-    let before = Collateral::new(&whole, now(), None, None).unwrap();
+    let before = Collateral::new(&whole, now(), Before::default()).unwrap();
     let mut text = reference();
     for number in 0..2000usize {
         let digest = hex::encode(sha256(&number.to_le_bytes()));
@@ -152,8 +152,9 @@ fn new_reference_values_are_read_without_the_lock() {
     let ahead = before.read_ahead(&new, now());
     let cost = |ahead| {
         least(|| {
-            Collateral::check(&whole, &new, now(), Some(&before), ahead).unwrap();
-            Collateral::new(&whole, now(), Some(&before), ahead).unwrap()
+            let before = Before { collateral: Some(&before), ahead };
+            Collateral::check(&whole, &new, now(), before).unwrap();
+            Collateral::new(&whole, now(), before).unwrap()
         })
     };
     let (read, unread) = (cost(Some(&ahead)), cost(None));
@@ -161,11 +162,12 @@ fn new_reference_values_are_read_without_the_lock() {
     // Another key has the signer's name.
     let (mut whole, new) = (rows(1), rows(2).corims.pop().unwrap());
     let ahead = before.read_ahead(&new, now());
-    Collateral::check(&whole, &new, now(), Some(&before), Some(&ahead)).unwrap();
+    let before = Before { collateral: Some(&before), ahead: Some(&ahead) };
+    Collateral::check(&whole, &new, now(), before).unwrap();
     let stranger = SigningKey::generate(&mut SeededEntropy::new(6, "signer"));
     let signer = CorimSigner::with_key("vendor", stranger.public_key()).for_kernels();
     whole.signers[0].content = signer.to_toml();
-    Collateral::check(&whole, &new, now(), Some(&before), Some(&ahead)).unwrap_err();
+    Collateral::check(&whole, &new, now(), before).unwrap_err();
 }
 
 #[test]

@@ -4,9 +4,11 @@
 #[global_allocator]
 static ALLOCATOR: shef_erase::Erasing = shef_erase::Erasing;
 
+mod beside;
 mod binary;
 mod clients;
 mod compat;
+mod deletes;
 mod deployment;
 mod ended;
 mod exchanges;
@@ -15,6 +17,7 @@ mod growth;
 mod kbs;
 mod logs;
 mod monitoring;
+mod oidc;
 mod operators;
 mod page;
 mod places;
@@ -26,3 +29,4 @@ mod revocation;
 mod service;
 mod spellings;
 mod stores;
+mod token;

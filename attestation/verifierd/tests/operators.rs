@@ -20,7 +20,7 @@ use shef_verifierd::problem::{Kind, Problem};
 use shef_verifierd::role::Role;
 use shef_verifierd::secrets::{SystemEntropy, read_secret, sha256};
 use shef_verifierd::time::DAY;
-use shef_verifierd::{backup, check, init, run, signing, tls};
+use shef_verifierd::{backup, check, init, run, signing, store, tls};
 use shef_verify::ReferenceValues;
 use shef_verify::corim::{CorimSigner, Describe, write_signed};
 
@@ -28,18 +28,18 @@ use shef_fixtures::service::*;
 
 const TOML: &[(&str, &str)] = &[("content-type", "application/toml")];
 
-fn config(service: &Service) -> Config {
+pub fn config(service: &Service) -> Config {
     Config::read(&service.dir.join("verifierd.toml")).unwrap()
 }
 
-fn reload(service: &Service, change: impl FnOnce(String) -> String) -> Vec<&'static str> {
+pub fn reload(service: &Service, change: impl FnOnce(String) -> String) -> Vec<&'static str> {
     let file = service.dir.join("verifierd.toml");
     std::fs::write(&file, change(std::fs::read_to_string(&file).unwrap())).unwrap();
     service.runtime.block_on(service.running().reload(config(service))).unwrap()
 }
 
 /// Runs statements on a service's database, beside the service.
-fn sql(service: &Service, statements: &[&str]) {
+pub fn sql(service: &Service, statements: &[&str]) {
     service.runtime.block_on(async {
         let pool = sqlx::SqlitePool::connect(service.dir.join("verifierd.db").to_str().unwrap())
             .await
@@ -51,7 +51,7 @@ fn sql(service: &Service, statements: &[&str]) {
     });
 }
 
-fn number(service: &Service, query: &str) -> i64 {
+pub fn number(service: &Service, query: &str) -> i64 {
     service.runtime.block_on(async {
         let pool = sqlx::SqlitePool::connect(service.dir.join("verifierd.db").to_str().unwrap())
             .await
@@ -281,17 +281,18 @@ fn a_signers_certificate_is_watched() {
 
 /// Three old releases, and one of today.
 fn released(service: &Service, device: &Device) {
-    let operator = &service.operator;
     service.furnish(device);
-    operator.put_key("data").ok();
-    for _ in 0..4 {
-        let (_, public) = generate_key_pair(&mut SystemEntropy);
-        let (session, nonce) = operator.session(Layer::Shield, Some(&public));
-        let evidence = b64(&device.evidence(Layer::Shield, &nonce));
-        operator
-            .post("/v1/release", &json!({"key": "data", "session": session, "evidence": evidence}))
-            .ok();
-    }
+    service.operator.put_key("data").ok();
+    (0..4).for_each(|_| drop(release(service, device).ok()));
+}
+
+fn release(service: &Service, device: &Device) -> HttpResponse {
+    let operator = &service.operator;
+    let (_, public) = generate_key_pair(&mut SystemEntropy);
+    let (session, nonce) = operator.session(Layer::Shield, Some(&public));
+    let evidence = b64(&device.evidence(Layer::Shield, &nonce));
+    let body = json!({"key": "data", "session": session, "evidence": evidence});
+    operator.post("/v1/release", &body)
 }
 
 #[test]
@@ -365,6 +366,48 @@ fn that_receipts_were_forgotten_is_signed() {
     );
     let (kind, detail) = audit().unwrap_err();
     assert!(kind == Kind::Audit && detail.contains("SHEF-PRO-093"), "{detail}");
+}
+
+/// Receipts name the newest event: without the signing key, an event before a release can be neither
+/// removed nor replaced.
+#[test]
+fn events_before_a_release_cannot_be_taken_away() {
+    let service = Service::start();
+    released(&service, &Device::new(1));
+    let audit = || service.runtime.block_on(backup::audit(&config(&service)));
+    let whole = audit().unwrap().remove(0);
+    assert!(whole.events > 0);
+    // Nothing is released, and so signed, over an event without its digest.
+    let last = "(SELECT MAX(seq) FROM event)";
+    let digest = "(SELECT content FROM meta WHERE name = 'kept')";
+    sql(
+        &service,
+        &[
+            &format!("INSERT INTO meta SELECT 'kept', 0, digest FROM event WHERE seq = {last}"),
+            &format!("UPDATE event SET digest = X'' WHERE seq = {last}"),
+        ],
+    );
+    release(&service, &Device::new(1)).problem(500, "SHEF-SVC-033");
+    sql(&service, &[&format!("UPDATE event SET digest = {digest} WHERE seq = {last}")]);
+    audit().unwrap();
+    sql(&service, &["DELETE FROM event WHERE seq = (SELECT MAX(seq) FROM event)"]);
+    let problem = audit().unwrap_err();
+    assert!(problem.kind == Kind::Audit && problem.detail.contains("SHEF-PRO-095"), "{problem}");
+    // The same for events whose digests were computed anew.
+    let rows = service.runtime.block_on(service.running().app.store.events("default", 0, 1000));
+    let mut previous = Vec::new();
+    for mut row in rows.unwrap() {
+        row.who = "nobody".into();
+        previous = row.content().digest("default", &previous).to_vec();
+        let digest = hex::encode(&previous);
+        let set = format!(
+            "UPDATE event SET who = 'nobody', digest = X'{digest}' WHERE seq = {}",
+            row.seq
+        );
+        sql(&service, &[&set]);
+    }
+    let problem = audit().unwrap_err();
+    assert!(problem.detail.contains("SHEF-PRO-095"), "{problem}");
 }
 
 fn mode(path: &Path) -> u32 {
@@ -726,7 +769,8 @@ fn check_looks_and_touches_nothing() {
     let database = dir.join("verifierd.db");
     let run_check =
         |service: &Service| service.runtime.block_on(check::check(&config(service), now()));
-    assert!(run_check(&service).unwrap().notes.iter().any(|note| note.contains("version 7")));
+    let version = format!("version {}", store::version());
+    assert!(run_check(&service).unwrap().notes.iter().any(|note| note.contains(&version)));
     service.stop();
     // An older database stays unchanged: only run migrates it.
     sql(&service, &["UPDATE meta SET number = 5 WHERE name = 'version'"]);
@@ -786,9 +830,8 @@ fn the_signing_key_is_rotated_by_a_command() {
     reload(&service, |text| text);
     assert_eq!(ids(&service), [third, new, old]);
     service.operator.put_key("more").ok();
-    let events = service.operator.get("/v1/events").ok();
-    let rotated = events["events"].as_array().unwrap().iter();
-    assert_eq!(rotated.filter(|event| event["action"] == "signing-key").count(), 2, "{events}");
+    let rotated = service.operator.events("action", "signing-key", ["who", "what"]);
+    assert_eq!(rotated.len(), 2, "{rotated:?}");
     // The chain across the rotation verifies with all of them.
     assert_eq!(service.runtime.block_on(backup::audit(&config(&service))).unwrap()[0].head.seq, 4);
     // Without one of them it does not, and neither check nor a service passes over it.
@@ -1001,15 +1044,9 @@ fn devices_that_were_never_accepted_can_be_forgotten() {
         .ok();
     forget(operator, &accepted).ok();
     assert_eq!(counts(), ["0", "0"]);
-    let events = operator.get("/v1/events").ok();
-    let forgotten = events["events"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|event| event["action"] == "device-forget");
     assert_eq!(
-        forgotten.map(|event| event["what"].as_str().unwrap()).collect::<Vec<_>>(),
-        [hex::encode(denied.ueid), hex::encode(accepted.ueid)]
+        operator.events("action", "device-forget", ["who", "what"]),
+        [denied, accepted].map(|device| ["operator".to_owned(), hex::encode(device.ueid)])
     );
 }
 
@@ -1363,7 +1400,7 @@ fn the_reference_page_is_the_configuration() {
             )
         })
         .collect();
-    assert_eq!(tables.len(), 12);
+    assert_eq!(tables.len(), 15);
     let defaults = [
         ("[limits]", toml::Value::try_from(shef_verifierd::config::Limits::default()).unwrap()),
         (
@@ -1379,6 +1416,7 @@ fn the_reference_page_is_the_configuration() {
             "[[tenant.token]]" | "[[tenant.submitter]]" => {
                 (format!("{head}[[tenant]]\nname = \"t\"\n{table}\nstrange = 1\n"), "6:1")
             }
+            "[[oidc.grant]]" => (format!("{head}[[oidc]]\n{table}\nstrange = 1\n"), "5:1"),
             _ => (format!("{head}{table}\nstrange = 1\n[[tenant]]\nname = \"t\"\n"), "4:1"),
         };
         let said = Config::parse(&text, "v.toml", Path::new("")).unwrap_err().detail;

@@ -49,7 +49,7 @@ fn config(dir: &Path) -> Config {
 }
 
 /// A set-up on the server, whose callers may send as much as they like.
-fn unlimited(server: &Postgres) -> Dir {
+pub fn unlimited(server: &Postgres) -> Dir {
     let dir = dir();
     dir.configure(|text| {
         format!(
@@ -109,10 +109,7 @@ fn not_everything_can_be_stored(server: &Postgres) {
 #[test]
 fn the_password_of_the_database_comes_from_a_file() {
     use std::os::unix::fs::PermissionsExt as _;
-    let Some(server) = Postgres::start() else {
-        println!("skipped: PostgreSQL is not installed, or does not start as an unprivileged user");
-        return;
-    };
+    let Some(server) = Postgres::start() else { return };
     let runtime = Runtime::new().unwrap();
     runtime.block_on(async {
         let pool = sqlx::PgPool::connect(&server.url()).await.unwrap();
@@ -210,10 +207,7 @@ impl Drop for Pooler {
 
 #[test]
 fn a_pooler_of_transactions_is_refused_by_name_and_one_of_sessions_serves() {
-    let Some(server) = Postgres::start() else {
-        println!("skipped: PostgreSQL is not installed, or does not start as an unprivileged user");
-        return;
-    };
+    let Some(server) = Postgres::start() else { return };
     let (runtime, kek) = (Runtime::new().unwrap(), Kek::new(&[7; 32]));
     for (mode, serves) in [("transaction", false), ("session", true)] {
         let Some(pooler) = Pooler::start(&server, mode) else {
@@ -237,10 +231,7 @@ fn a_pooler_of_transactions_is_refused_by_name_and_one_of_sessions_serves() {
 
 #[test]
 fn two_replicas_release_once_and_see_each_others_changes() {
-    let Some(server) = Postgres::start() else {
-        println!("skipped: PostgreSQL is not installed, or does not start as an unprivileged user");
-        return;
-    };
+    let Some(server) = Postgres::start() else { return };
     let url = server.url();
     over_tls_or_not_at_all(&server);
     not_everything_can_be_stored(&server);
@@ -327,10 +318,7 @@ fn two_replicas_release_once_and_see_each_others_changes() {
 /// Ends with the rows of a tenant locked by a replica that does not run.
 #[test]
 fn a_paused_replica_takes_nothing_from_the_others() {
-    let Some(server) = Postgres::start() else {
-        println!("skipped: PostgreSQL is not installed, or does not start as an unprivileged user");
-        return;
-    };
+    let Some(server) = Postgres::start() else { return };
     let (runtime, dir) = (Runtime::new().unwrap(), unlimited(&server));
     let replicas: Vec<Process> = (0..2).map(|_| run(&dir)).collect();
     let client = &replicas[1].client;
@@ -404,10 +392,7 @@ fn a_paused_replica_takes_nothing_from_the_others() {
 /// another tenant's change is answered before any of them.
 #[test]
 fn changes_that_wait_for_a_row_take_no_connection_of_others() {
-    let Some(server) = Postgres::start() else {
-        println!("skipped: PostgreSQL is not installed, or does not start as an unprivileged user");
-        return;
-    };
+    let Some(server) = Postgres::start() else { return };
     let (runtime, dir) = (Runtime::new().unwrap(), unlimited(&server));
     dir.configure(|text| {
         let other = format!("[[tenant]]\nname = \"other\"\n{}", token("other-op", "operator"));
@@ -471,10 +456,7 @@ fn changes_that_wait_for_a_row_take_no_connection_of_others() {
 /// The database ends sessions in the middle of releases: each is answered the first time.
 #[test]
 fn what_the_database_undoes_is_done_again() {
-    let Some(server) = Postgres::start() else {
-        println!("skipped: PostgreSQL is not installed, or does not start as an unprivileged user");
-        return;
-    };
+    let Some(server) = Postgres::start() else { return };
     let (runtime, dir) = (Runtime::new().unwrap(), unlimited(&server));
     let mut replica = run(&dir);
     let client = &replica.client;
@@ -600,6 +582,87 @@ fn set_clock(replica: &Running, now: i64) {
     }
 }
 
+/// A database that was taken back to an earlier moment has forgotten nonces that were used since.
+/// `restore` ends the sessions, so that nothing is released for them again.
+#[test]
+fn a_moment_of_the_database_is_restored_and_no_nonce_counts_twice() {
+    let Some(server) = Postgres::start() else { return };
+    let archive = server.folder().join("archive");
+    std::fs::create_dir(&archive).unwrap();
+    std::fs::set_permissions(&archive, std::os::unix::fs::PermissionsExt::from_mode(0o777))
+        .unwrap();
+    let (archive, runtime) = (archive.display(), Runtime::new().unwrap());
+    let sql = |statements: &[&str]| {
+        runtime.block_on(async {
+            let pool = sqlx::PgPool::connect(&server.url()).await.unwrap();
+            for statement in statements {
+                let statement = sqlx::AssertSqlSafe((*statement).to_owned());
+                sqlx::query(statement).execute(&pool).await.unwrap();
+            }
+            pool.close().await;
+        });
+    };
+    sql(&[
+        "ALTER SYSTEM SET archive_mode = on",
+        &format!("ALTER SYSTEM SET archive_command = 'cp %p {archive}/%f'"),
+    ]);
+    server.stop();
+    server.resume().unwrap();
+    let dir = unlimited(&server);
+    let mut first = run(&dir);
+    let (device, client) = (Device::new(1), first.client.clone());
+    furnish(&client, &device);
+    client.put_key("data").ok();
+    let port = server.port.to_string();
+    let base = server.folder().join("base");
+    let copy = ["-h", "127.0.0.1", "-p", &port, "-U", "shef", "-D", base.to_str().unwrap()];
+    server.run("pg_basebackup", &copy).unwrap();
+    let (_, public) = generate_key_pair(&mut SystemEntropy);
+    let release = |client: &Client, (session, nonce): &(String, Vec<u8>)| {
+        let evidence = b64(&device.evidence(Layer::Shield, nonce));
+        let body = json!({"key": "data", "session": session, "evidence": evidence});
+        client.post("/v1/release", &body)
+    };
+    let session = || client.session(Layer::Shield, Some(&public));
+    let (before, after) = (session(), session());
+    release(&client, &before).ok();
+    sql(&["SELECT pg_create_restore_point('before')", "SELECT pg_switch_wal()"]);
+    let lost = release(&client, &after).ok();
+    sql(&["SELECT pg_switch_wal()"]);
+    signal(&first.child, "-TERM");
+    first.child.wait().unwrap();
+    // The database is lost, and restored as it was before the second release.
+    server.stop();
+    let data = server.data();
+    std::fs::remove_dir_all(&data).unwrap();
+    let config = format!(
+        "restore_command = 'cp {archive}/%f %p'\nrecovery_target_name = 'before'\nrecovery_target_action = 'promote'\n"
+    );
+    let mut own = server.command("cp".into());
+    assert!(own.arg("-a").args([base.to_str().unwrap(), &data]).status().unwrap().success());
+    let mut file = std::fs::OpenOptions::new()
+        .append(true)
+        .open(format!("{data}/postgresql.auto.conf"))
+        .unwrap();
+    std::io::Write::write_all(&mut file, config.as_bytes()).unwrap();
+    let mut own = server.command("touch".into());
+    assert!(own.arg(format!("{data}/recovery.signal")).status().unwrap().success());
+    server.resume().unwrap();
+    let restored = command(&["restore", "--config", &dir.config]);
+    let said = String::from_utf8(restored.stdout).unwrap();
+    assert!(restored.status.success(), "{said}{}", String::from_utf8_lossy(&restored.stderr));
+    assert!(said.contains("receipts 1 to 1 hold"), "{said}");
+    let second = run(&dir);
+    let client = &second.client;
+    // Neither nonce is accepted again. The box from before that moment can be fetched again.
+    release(client, &after).problem(409, "SHEF-SVC-042");
+    release(client, &before).ok();
+    assert_eq!(client.events("action", "restored", ["who", "what"]), [["service", ""]]);
+    let head = &client.get("/v1/receipts").ok()["head"];
+    assert!(head["seq"] == 1 && lost["head"]["seq"] == 2, "{head} {lost}");
+    release(client, &client.session(Layer::Shield, Some(&public))).ok();
+}
+
 /// For `cargo xtask test --full`.
 mod long {
     use super::*;
@@ -607,12 +670,7 @@ mod long {
     #[test]
     #[ignore = "long: replicas under load"]
     fn replicas_die_the_database_restarts_its_disk_fills_and_clocks_step() {
-        let Some(server) = Postgres::start() else {
-            println!(
-                "skipped: PostgreSQL is not installed, or does not start as an unprivileged user"
-            );
-            return;
-        };
+        let Some(server) = Postgres::start() else { return };
         let (runtime, dir) = (Runtime::new().unwrap(), unlimited(&server));
         let mut replicas: Vec<Process> = (0..3).map(|_| run(&dir)).collect();
         let clients: Vec<Client> = replicas.iter().map(|replica| replica.client.clone()).collect();

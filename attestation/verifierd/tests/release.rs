@@ -21,16 +21,16 @@ fn submit(client: &Client, path: &str, session: &str, evidence: &[u8]) -> HttpRe
     client.post(path, &json!({"session": session, "evidence": b64(evidence)}))
 }
 
-fn release(client: &Client, key: &str, session: &str, evidence: &[u8]) -> HttpResponse {
+pub fn release(client: &Client, key: &str, session: &str, evidence: &[u8]) -> HttpResponse {
     client.post("/v1/release", &json!({"key": key, "session": session, "evidence": b64(evidence)}))
 }
 
-fn add_image_key(service: &Service, name: &str, more: Value) -> [u8; 32] {
+pub fn add_image_key(operator: &Client, name: &str, more: Value) -> [u8; 32] {
     let (_, vendor) = pair();
     let key = [7; 32];
     let mut body = json!({"layer": "kernel", "policy": "default", "image": {"key": b64(&key), "min_svn": 3, "vendor": b64(vendor.as_bytes())}});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    service.operator.call("PUT", &format!("/v1/keys/{name}"), &body).ok();
+    operator.call("PUT", &format!("/v1/keys/{name}"), &body).ok();
     key
 }
 
@@ -56,7 +56,7 @@ fn open(answer: &Value, key: &PrivateKey, layer: Layer, evidence: &[u8], nonce: 
         .to_vec()
 }
 
-fn furnished() -> (Service, Device) {
+pub fn furnished() -> (Service, Device) {
     let (service, device) = (Service::start(), Device::new(1));
     service.furnish(&device);
     (service, device)
@@ -159,7 +159,7 @@ fn two_parallel_submissions_have_one_winner() {
 #[test]
 fn an_image_key_goes_to_the_kernel_in_the_evidence() {
     let (service, device) = furnished();
-    let image_key = add_image_key(&service, "image", json!({"max_releases": 1}));
+    let image_key = add_image_key(&service.operator, "image", json!({"max_releases": 1}));
     let client = service.client("default", Role::Release, "vendor");
     let (session, nonce) = client.session(Layer::Kernel, None);
     let evidence = device.evidence(Layer::Kernel, &nonce);
@@ -192,7 +192,7 @@ fn an_image_key_goes_to_the_kernel_in_the_evidence() {
 #[test]
 fn a_data_key_goes_to_the_recipient_of_the_session_and_layers_do_not_mix() {
     let (service, device) = furnished();
-    add_image_key(&service, "image", json!({}));
+    add_image_key(&service.operator, "image", json!({}));
     add_data_key(&service, "data", json!({}));
     let (one_time, public) = pair();
     let (session, nonce) = service.operator.session(Layer::Shield, Some(&public));
@@ -240,8 +240,8 @@ fn a_data_key_goes_to_the_recipient_of_the_session_and_layers_do_not_mix() {
 #[test]
 fn evidence_that_was_appraised_releases_nothing_and_the_other_way_round() {
     let (service, device) = furnished();
-    add_image_key(&service, "image", json!({}));
-    add_image_key(&service, "second", json!({}));
+    add_image_key(&service.operator, "image", json!({}));
+    add_image_key(&service.operator, "second", json!({}));
     let (session, nonce) = service.operator.session(Layer::Kernel, None);
     let evidence = device.evidence(Layer::Kernel, &nonce);
     submit(&service.operator, "/v1/appraise", &session, &evidence).ok();
@@ -329,7 +329,7 @@ fn keys_have_versions_windows_and_switches_and_their_policy_is_frozen() {
 fn revocations_count_at_once_for_new_evidence_and_for_boxes_given_out() {
     let (service, device) = furnished();
     let operator = &service.operator;
-    add_image_key(&service, "image", json!({}));
+    add_image_key(&service.operator, "image", json!({}));
     let (session, nonce) = operator.session(Layer::Kernel, None);
     let evidence = device.evidence(Layer::Kernel, &nonce);
     release(operator, "image", &session, &evidence).ok();
@@ -431,7 +431,7 @@ fn sessions_end_and_boxes_end_later() {
     let service = Service::with(|text| text, fixed_clock(start));
     let device = Device::new(1);
     service.furnish(&device);
-    add_image_key(&service, "image", json!({}));
+    add_image_key(&service.operator, "image", json!({}));
     let operator = &service.operator;
     let (session, nonce) = operator.session(Layer::Kernel, None);
     let evidence = device.evidence(Layer::Kernel, &nonce);
@@ -466,7 +466,7 @@ fn sessions_end_and_boxes_end_later() {
 #[test]
 fn everything_survives_a_restart() {
     let (mut service, device) = furnished();
-    add_image_key(&service, "image", json!({}));
+    add_image_key(&service.operator, "image", json!({}));
     let (session, nonce) = service.operator.session(Layer::Kernel, None);
     let evidence = device.evidence(Layer::Kernel, &nonce);
     let answer = release(&service.operator, "image", &session, &evidence).ok();
@@ -497,7 +497,7 @@ fn a_device_that_was_updated_does_not_go_back() {
     service.runtime.block_on(async {
         let pool = sqlx::SqlitePool::connect(database.to_str().unwrap()).await.unwrap();
         sqlx::raw_sql("ALTER TABLE device DROP COLUMN highest_svn; DROP TABLE event; ALTER TABLE key_name DROP COLUMN to_host; \
-             DROP TABLE corim_version; DROP INDEX appraisal_unproven; DROP INDEX appraisal_unproven_evidence; DROP INDEX appraisal_caller; ALTER TABLE appraisal DROP COLUMN caller; ALTER TABLE appraisal DROP COLUMN genuine; \
+             DROP TABLE corim_version; DROP TABLE gone; DELETE FROM meta WHERE name = 'beside'; DROP INDEX appraisal_unproven; DROP INDEX appraisal_unproven_evidence; DROP INDEX appraisal_caller; ALTER TABLE appraisal DROP COLUMN caller; ALTER TABLE appraisal DROP COLUMN genuine; \
              ALTER TABLE appraisal DROP COLUMN sha256; ALTER TABLE tenant DROP COLUMN kept_signed; UPDATE meta SET number = 1 WHERE name = 'version'")
             .execute(&pool)
             .await
@@ -546,7 +546,7 @@ fn nothing_is_denied_for_what_another_replica_has_added() {
 #[test]
 fn after_a_loss_of_power_no_nonce_counts_twice() {
     let (mut service, device) = furnished();
-    add_image_key(&service, "image", json!({}));
+    add_image_key(&service.operator, "image", json!({}));
     let boot = |service: &Service, content: &str| {
         let file = service.dir.join("verifierd.db");
         service.runtime.block_on(async {
@@ -589,24 +589,16 @@ fn after_a_loss_of_power_no_nonce_counts_twice() {
 #[test]
 fn refusals_leave_a_trace_and_replays_one() {
     let (service, device) = furnished();
-    add_image_key(&service, "image", json!({}));
+    add_image_key(&service.operator, "image", json!({}));
     let agent = service.client("default", Role::Release, "agent");
     service.operator.post("/v1/keys/image/disable", &json!({})).ok();
     let (session, nonce) = agent.session(Layer::Kernel, None);
     let evidence = device.evidence(Layer::Kernel, &nonce);
     release(&agent, "image", &session, &evidence).problem(409, "SHEF-SVC-061");
     release(&agent, "<img>", &session, &evidence).problem(404, "SHEF-SVC-020");
-    let events = service.operator.get("/v1/events").ok();
-    let refused: Vec<_> = events["events"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|event| event["action"] == "refused")
-        .map(|event| (event["who"].as_str().unwrap(), event["what"].as_str().unwrap()))
-        .collect();
     assert_eq!(
-        refused,
-        [("agent", "release image: SHEF-SVC-061"), ("agent", "release ?: SHEF-SVC-020")]
+        service.operator.events("action", "refused", ["who", "what"]),
+        [["agent", "release image: SHEF-SVC-061"], ["agent", "release ?: SHEF-SVC-020"]]
     );
     // Captured evidence, sent under other challenges.
     let ids: Vec<_> = (0..3)

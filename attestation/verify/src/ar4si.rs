@@ -11,6 +11,9 @@ pub const MALFUNCTION: i8 = -1;
 pub const UNEXPECTED_EVIDENCE: i8 = 1;
 /// Evidence that is not authentic, or does not answer the challenge.
 pub const CRYPTO_FAILED: i8 = 99;
+/// Claim `hardware`: a cloud provider loaded the image, and no hardware proves itself. AR4SI leaves
+/// -2 to -32 to verifiers, for affirming values.
+pub const PROVIDER_LOADS: i8 = -2;
 
 /// Overall result: the tier of the worst claim, and at best contraindicated for denied evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,6 +42,17 @@ impl Status {
             Self::Affirming => "affirming",
             Self::Warning => "warning",
             Self::Contraindicated => "contraindicated",
+        }
+    }
+
+    /// The tier of a claim's value.
+    #[must_use]
+    pub fn of_claim(value: i8) -> Self {
+        match value {
+            -1..=1 => Self::None,
+            -32..=-2 | 2..=31 => Self::Affirming,
+            -96..=-33 | 32..=95 => Self::Warning,
+            _ => Self::Contraindicated,
         }
     }
 
@@ -149,8 +163,14 @@ pub(crate) fn derive(
     let mut vector = TrustVector([2, 2, if shield { 2 } else { 3 }, 0, 2, opaque, opaque, 0]);
     if let Some(claims) = claims {
         let c = &claims.common;
-        if c.root_of_trust == RootOfTrust::Simulated {
-            vector.worse(HARDWARE, 32);
+        match c.root_of_trust {
+            RootOfTrust::Simulated => vector.worse(HARDWARE, 32),
+            RootOfTrust::Provider => {
+                // All cards that run the image have one identity.
+                vector.0[INSTANCE] = 0;
+                vector.0[HARDWARE] = PROVIDER_LOADS;
+            }
+            RootOfTrust::ShefBoot | RootOfTrust::Board => {}
         }
         if c.entropy != EntropySource::Tested || !c.debug.is_safe() {
             vector.worse(CONFIGURATION, 32);

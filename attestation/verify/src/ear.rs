@@ -374,9 +374,8 @@ pub fn verify(
         return Err(wrong(name, "the status of its one layer", "another status"));
     }
     let vector = layer.vector(names.vector)?;
-    let worst = vector.0.iter().copied().max().unwrap_or(0);
     if status == Status::Affirming
-        && (worst >= 32 || vector.0.contains(&-1) || vector.0.contains(&1))
+        && vector.claims().any(|(_, value)| Status::of_claim(value) != Status::Affirming)
     {
         return Err(wrong(names.status, "no better than the worst claim", "affirming"));
     }

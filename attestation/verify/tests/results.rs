@@ -200,8 +200,15 @@ fn a_denial_names_its_reasons_and_no_key() {
 #[test]
 fn statuses_and_vectors() {
     type Change = fn(&mut Case);
-    let rows: [(Change, Status, &str, i8); 14] = [
+    let provider: Change = |c| {
+        c.claims.common.root_of_trust = RootOfTrust::Provider;
+        c.anchor.0 = RootOfTrust::Provider;
+        c.policy.root_of_trust = vec!["provider".into()];
+    };
+    let rows: [(Change, Status, &str, i8); 16] = [
         (|_| (), Status::Affirming, "hardware", 2),
+        (provider, Status::Affirming, "hardware", -2),
+        (provider, Status::Affirming, "instance-identity", 0),
         (|c| c.nonce = vec![0; 48], Status::Contraindicated, "instance-identity", 99),
         (|c| c.signer = "somebody", Status::Contraindicated, "executables", 99),
         (|c| c.known_maker = "another", Status::Contraindicated, "hardware", 97),
@@ -294,6 +301,14 @@ fn what_a_relying_party_refuses() {
     ] {
         let error = refused(&token(change));
         assert!(error.starts_with(what), "{error}");
+    }
+    // A claim of each tier below affirming, with a status that hides it.
+    let claims = ear::claims(&outcome, layer, &issue(Dialect::Draft04));
+    for value in [-128, -97, -96, -33, -1, 1, 32, 95, 96, 127] {
+        let mut claims: Value = serde_json::from_slice(&claims).unwrap();
+        claims["submods"]["fpga-shield"]["ear_trustworthiness_vector"]["hardware"] = json!(value);
+        let error = refused(&jwt::sign(claims.to_string().as_bytes(), &signer()).unwrap());
+        assert!(error.starts_with("claim ear_status"), "{value}: {error}");
     }
 }
 

@@ -23,6 +23,7 @@ fn receipt(layer: Layer, evidence: &[u8], ueid: [u8; 33], recipient: &PublicKey)
         policy_digest: [8; 32],
         recipient_digest: Sha256::digest(recipient.as_bytes()).into(),
         to_host: false,
+        events: None,
     }
 }
 

@@ -1,10 +1,12 @@
-//! `shef audit`: verifies a chain of receipts, independently of the service that wrote it.
+//! `shef audit`: fetches and verifies a chain of receipts, independently of the service that wrote
+//! it.
 
 use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
+use shef_proto::event::{Event, EventAudit, EventError};
 use shef_proto::hpke_suite::PublicKey;
 use shef_proto::receipt::{Audit, Forgotten, Head, ReceiptError};
 
@@ -12,25 +14,47 @@ use crate::verify::text;
 use shef_console::CliError;
 use shef_console::Exit;
 use shef_console::Output;
+use shef_console::file::{Outputs, PathText};
 use shef_console::hex;
 use shef_console::output::count;
+use shef_flags::ServiceArgs;
 
 /// Subcommands of `shef audit`.
 #[derive(clap::Subcommand)]
 pub enum AuditCommand {
+    /// Fetch all receipts of a verifier service, for `shef audit verify`
+    Receipts(ReceiptsArgs),
     /// Find edits, gaps, reordering and truncation in the receipts of a verifier service
     Verify(VerifyArgs),
+}
+
+/// Arguments of `shef audit receipts`.
+#[derive(clap::Args)]
+pub struct ReceiptsArgs {
+    /// File for the receipts (JSON)
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// File for the events (JSON): who changed what, or was refused
+    #[arg(long, value_name = "FILE")]
+    events: Option<PathBuf>,
+    /// The verifier service
+    #[command(flatten)]
+    service: ServiceArgs,
 }
 
 /// Arguments of `shef audit verify`.
 #[derive(clap::Args)]
 pub struct VerifyArgs {
-    /// Answers of GET /v1/receipts (JSON), in the order of their receipts
+    /// Receipts by `shef audit receipts`, or answers of GET /v1/receipts in their order
     #[arg(required = true, value_name = "FILE")]
     receipts: Vec<PathBuf>,
     /// The service's keys: a trusted copy of its /.well-known/jwks.json
     #[arg(long, value_name = "FILE")]
     jwks: PathBuf,
+    /// Events by `shef audit receipts`, or an answer of GET /v1/events with all of them; they must be
+    /// those that the receipts name
+    #[arg(long, value_name = "FILE")]
+    events: Option<PathBuf>,
     /// Head that a release returned: the chain must contain it. Without it, truncation goes
     /// undetected
     #[arg(long, value_name = "SEQ:DIGEST")]
@@ -64,10 +88,36 @@ struct Row {
     receipt: String,
 }
 
+/// An answer of `GET /v1/events`, with the members that an audit needs.
+#[derive(Deserialize)]
+struct Events {
+    events: Vec<EventRow>,
+}
+
+#[derive(Deserialize)]
+struct EventRow {
+    seq: u64,
+    time: i64,
+    who: String,
+    role: String,
+    action: String,
+    what: String,
+    digest: String,
+}
+
+#[derive(Serialize)]
+struct Fetched {
+    out: PathText,
+    receipts: usize,
+    events: Option<usize>,
+}
+
 #[derive(Serialize)]
 struct Document {
     tenant: String,
     receipts: u64,
+    /// How many events fit the receipts, if they were given.
+    events: Option<u64>,
     head: String,
     holds: bool,
 }
@@ -75,9 +125,46 @@ struct Document {
 /// Runs `shef audit`.
 ///
 /// # Errors
-/// A file is malformed, or the chain does not verify.
+/// A file is malformed, the chain does not verify, or an error of the service.
 pub fn run(output: &Output, command: &AuditCommand) -> Result<Exit, CliError> {
-    let AuditCommand::Verify(args) = command;
+    match command {
+        AuditCommand::Receipts(args) => fetch(output, args),
+        AuditCommand::Verify(args) => verify(output, args),
+    }
+}
+
+fn fetch(output: &Output, args: &ReceiptsArgs) -> Result<Exit, CliError> {
+    let mut outputs = Outputs::new([])?;
+    let slot = outputs.file(&args.out)?;
+    let events = args.events.as_deref().map(|path| outputs.file(path)).transpose()?;
+    let service = args.service.open()?;
+    let page = service.receipts()?;
+    outputs.fill(slot, page.to_string())?;
+    let rows = |page: &serde_json::Value, list: &str| page[list].as_array().map_or(0, Vec::len);
+    let receipts = rows(&page, "receipts");
+    let events = match events {
+        None => None,
+        Some(slot) => {
+            // After the receipts, which name events that then exist.
+            let page = service.events()?;
+            outputs.fill(slot, page.to_string())?;
+            Some(rows(&page, "events"))
+        }
+    };
+    outputs.place()?;
+    output.line(format_args!(
+        "{} into {}",
+        count(receipts as u64, "receipt"),
+        args.out.display()
+    ))?;
+    if let (Some(events), Some(path)) = (events, &args.events) {
+        output.line(format_args!("{} into {}", count(events as u64, "event"), path.display()))?;
+    }
+    output.document(&Fetched { out: args.out.as_path().into(), receipts, events })?;
+    Ok(Exit::Done)
+}
+
+fn verify(output: &Output, args: &VerifyArgs) -> Result<Exit, CliError> {
     let keys = keys(&args.jwks)?;
     let pages =
         args.receipts.iter().map(|path| json::<Page>(path)).collect::<Result<Vec<_>, _>>()?;
@@ -97,6 +184,8 @@ pub fn run(output: &Output, command: &AuditCommand) -> Result<Exit, CliError> {
         }
     };
     let mut audit = Audit::new(tenant, &keys, after);
+    let mut events = EventAudit::new(tenant);
+    let unfit = |e: EventError| CliError::new(e.code(), e.to_string());
     let (mut total, mut reached) = (0, known.is_none() || known == after);
     for (path, page) in args.receipts.iter().zip(&pages) {
         if page.tenant != *tenant {
@@ -110,6 +199,7 @@ pub fn run(output: &Output, command: &AuditCommand) -> Result<Exit, CliError> {
         for row in &page.receipts {
             let bytes = base64(&row.receipt, path, "a receipt")?;
             let receipt = audit.push(&bytes).map_err(broken)?;
+            receipt.events.map_or(Ok(()), |named| events.expect(named)).map_err(unfit)?;
             total += 1;
             reached |= known == Some(audit.head());
             output.detail(format_args!(
@@ -122,12 +212,34 @@ pub fn run(output: &Output, command: &AuditCommand) -> Result<Exit, CliError> {
     if let (Some(known), false) = (known, reached) {
         return Err(broken(ReceiptError::Head { expected: known.seq, found: end.seq }));
     }
+    if let Some(path) = &args.events {
+        for row in json::<Events>(path)?.events {
+            let EventRow { seq, time, who, role, action, what, digest } = &row;
+            let event = Event { seq: *seq, time: *time, who, role, action, what };
+            // Events of version 0.1 have none.
+            let digest = match digest.as_str() {
+                "" => Vec::new(),
+                digest => hex::decode_array::<32>(digest, "digest of an event")?.to_vec(),
+            };
+            events.push(&event, &digest).map_err(unfit)?;
+        }
+        events.finish().map_err(unfit)?;
+    }
+    let found = args.events.as_ref().map(|_| events.head().0);
     let end = format!("{}:{}", end.seq, hex::encode(&end.digest));
     output.line(format_args!(
         "{} {} of tenant {tenant}, head {end}",
         output.good("holds"),
         count(total, "receipt")
     ))?;
+    if let Some(found) = found {
+        output.line(format_args!(
+            "{} {}, of which receipts name those up to number {}",
+            output.good("holds"),
+            count(found, "event"),
+            events.named()
+        ))?;
+    }
     if known.is_none() {
         output.note(
             "without --head a truncation goes undetected: keep the head that each release returns",
@@ -136,6 +248,7 @@ pub fn run(output: &Output, command: &AuditCommand) -> Result<Exit, CliError> {
     output.document(&Document {
         tenant: tenant.clone(),
         receipts: total,
+        events: found,
         head: end,
         holds: true,
     })?;

@@ -96,6 +96,14 @@ enum Action {
         #[arg(long, value_name = "N")]
         version: Option<u64>,
     },
+    /// Delete a key and its secrets, or an older version; its receipts stay
+    Delete {
+        /// Name of the key
+        name: String,
+        /// Only this version, which is not the newest
+        #[arg(long, value_name = "N")]
+        version: Option<u64>,
+    },
     /// Request evidence from a device and the release of a key for it
     Release {
         /// Name of the key
@@ -257,6 +265,11 @@ fn release(
     })
 }
 
+/// A key, or one version of it, in words.
+fn which(name: &str, version: Option<u64>) -> String {
+    version.map_or_else(|| name.to_owned(), |version| format!("{name} version {version}"))
+}
+
 /// Runs `shef keys`.
 ///
 /// # Errors
@@ -315,10 +328,9 @@ pub fn run(output: &Output, args: &KeysArgs) -> Result<Exit, CliError> {
         Action::Disable { name, version } | Action::Enable { name, version } => {
             let enabled = matches!(args.action, Action::Enable { .. });
             service.switch_key(name, *version, enabled)?;
-            let which =
-                version.map_or_else(|| name.clone(), |version| format!("{name} version {version}"));
             output.line(format_args!(
-                "{which} is {}",
+                "{} is {}",
+                which(name, *version),
                 if enabled { "enabled" } else { "disabled" }
             ))?;
             // A key and its versions are disabled separately: show what counts now.
@@ -330,6 +342,11 @@ pub fn run(output: &Output, args: &KeysArgs) -> Result<Exit, CliError> {
                 "disabled": !enabled,
                 "key": {"disabled": key["disabled"], "version": key["version"], "version_disabled": key["version_disabled"]},
             }))?;
+        }
+        Action::Delete { name, version } => {
+            service.delete_key(name, *version)?;
+            output.line(format_args!("deleted {}", which(name, *version)))?;
+            output.document(&serde_json::json!({"name": name, "version": version}))?;
         }
         Action::Release { name, device, layer, version, out, receipt, image, tls } => {
             let container = image.read()?;

@@ -33,7 +33,7 @@ pub struct SecretArgs {
     #[arg(long, value_name = "DIR")]
     vendor: PathBuf,
     /// Name of the vendor, in the anchor and in a newly created CA
-    #[arg(long, value_name = "TEXT", default_value = "image vendor")]
+    #[arg(long, value_name = "TEXT", default_value = "image-vendor")]
     name: String,
     /// Folder for the package with the secret, the DeviceID certificate and the trust anchor;
     /// outside any git work tree

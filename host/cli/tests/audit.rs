@@ -27,6 +27,7 @@ fn chain(key: &SigningKey) -> Vec<Vec<u8>> {
             policy_digest: [3; 32],
             recipient_digest: [4; 32],
             to_host: false,
+            events: None,
         };
         let signed = receipt.sign(key);
         previous = digest(&signed);

@@ -768,6 +768,12 @@ fn a_device_is_attested_and_keys_are_managed_from_the_command_line() {
     verifier.fails("operator", &first, 1, "SHEF-SVC-063");
     assert_eq!(verifier.ok("operator", &["keys", "list"]).as_array().unwrap().len(), 2);
     verifier.ok("operator", &["keys", "disable", "digits"]);
+    verifier.ok("operator", &["keys", "add", "old", "--policy", "default", "--generate", "32"]);
+    verifier.ok("operator", &["keys", "rotate", "old", "--policy", "default", "--generate", "32"]);
+    verifier.fails("operator", &["keys", "delete", "old", "--version", "2"], 1, "SHEF-SVC-066");
+    verifier.ok("operator", &["keys", "delete", "old", "--version", "1"]);
+    verifier.ok("operator", &["keys", "delete", "old"]);
+    verifier.fails("operator", &["keys", "show", "old"], 5, "SHEF-SVC-020");
     verifier.fails("operator", &release_to(&device, "digits", "kernel", &out), 1, "SHEF-SVC-061");
     verifier.ok("operator", &["keys", "enable", "digits"]);
     verifier.fails("operator", &release_to(&device, "digits", "shield", &out), 1, "SHEF-KRN-014");
@@ -1019,13 +1025,19 @@ fn a_job_has_its_keys_from_a_service() {
     let said = verifier.fails("operator", &register, 5, "SHEF-SVC-055");
     assert!(said.contains("card of the service"), "{said}");
     std::fs::rename(&folder, path("card")).unwrap();
-    let register = ["verifier", "register", &path("card"), &image];
+    let secret = path("secret");
+    make(&["image", "secret", "--vendor", &path("image vendor"), "--out", &secret]);
+    let anchor = format!("{secret}/anchor.toml");
+    let register = ["verifier", "register", &path("card"), &image, &anchor];
     for _ in 0..2 {
         let done = verifier.ok("operator", &register);
         let names: Vec<_> =
             done["registered"].as_array().unwrap().iter().map(|r| &r["name"]).collect();
-        assert_eq!(names, ["simulated", "card", "default@1", "vendor", "add"]);
+        assert_eq!(names, ["simulated", "card", "default@1", "vendor", "add", "image-vendor"]);
     }
+    let known = verifier.service().get("/v1/trust-anchors").unwrap();
+    let known = known["trust_anchors"].as_array().unwrap();
+    assert!(known.iter().any(|anchor| anchor["kind"] == "provider"), "{known:?}");
     let signers = read("add.signers.toml");
     std::fs::write(path("add.signers.toml"), signers.repeat(2)).unwrap();
     verifier.fails("operator", &register, 5, "SHEF-CLI-016");
@@ -1052,6 +1064,32 @@ fn a_job_has_its_keys_from_a_service() {
     let by = done["sessions"][1]["appraisal"].as_str().unwrap();
     assert!(by.starts_with("the service released data version 1, receipt "), "{by}");
     assert_eq!(std::fs::metadata(&out).unwrap().len(), 16384);
+    // Its receipts, audited without the service.
+    let receipts = path("receipts.json");
+    let events = path("events.json");
+    let fetch = ["audit", "receipts", "--out", &receipts, "--events", &events];
+    let fetched = verifier.ok("operator", &fetch);
+    let jwks = path("jwks.json");
+    std::fs::write(&jwks, verifier.service().get_bytes("/.well-known/jwks.json").unwrap()).unwrap();
+    let audit = || {
+        let mut command = Command::new(shef_program());
+        command
+            .args(["--json", "audit", "verify", &receipts, "--events", &events, "--jwks", &jwks]);
+        command.output().unwrap()
+    };
+    let audited: Value = serde_json::from_slice(&audit().stdout).unwrap();
+    for list in ["receipts", "events"] {
+        assert_eq!(audited[list], fetched[list]);
+    }
+    // An event that precedes the releases is left out, as if it never was.
+    let text = std::fs::read_to_string(&events).unwrap();
+    let mut page: Value = serde_json::from_str(&text).unwrap();
+    page["events"].as_array_mut().unwrap().truncate(2);
+    std::fs::write(&events, page.to_string()).unwrap();
+    let truncated = audit();
+    let said = String::from_utf8(truncated.stderr).unwrap();
+    assert!(truncated.status.code() == Some(1) && said.contains("[SHEF-PRO-095]"), "{said}");
+    assert!(audited["receipts"].as_u64().unwrap() >= 3, "{audited}");
 
     // An image of another project.
     let digits = path("digits.shef");

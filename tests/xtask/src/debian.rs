@@ -46,6 +46,13 @@ pub fn has_minisign() -> bool {
     runs(Command::new("minisign").arg("-v"))
 }
 
+/// Whether a token of PKCS #11 in software is installed, and the tool that looks into it.
+pub fn has_softhsm() -> bool {
+    ["/usr/lib/softhsm/libsofthsm2.so", "/usr/bin/pkcs11-tool"]
+        .iter()
+        .all(|file| Path::new(file).is_file())
+}
+
 /// Installs Debian packages if they are not `there` and this process may do so.
 ///
 /// # Errors

@@ -26,6 +26,7 @@ mod rooms;
 mod test;
 mod tools;
 mod torture;
+mod upgrade;
 mod vm;
 mod words;
 

@@ -131,19 +131,21 @@ pub fn ibex() -> Result<PathBuf> {
 
 /// Folder of NumPy for `PYTHONPATH`: `SHEF_NUMPY`, else the pinned one, fetched if need be.
 pub fn numpy() -> Result<PathBuf> {
-    NUMPY.ensure_by("", |name, folder| {
-        let mut python = Command::new("python3");
-        run_by(name, folder, python.args(["-c", "import numpy"]).env("PYTHONPATH", folder))
-    })
+    imports(&NUMPY, "numpy")
 }
 
 /// Folder of Helm and Kubernetes' schemas for `PYTHONPATH`: `SHEF_KUBERNETES`, else the pinned one,
 /// fetched if need be.
 pub fn kubernetes() -> Result<PathBuf> {
-    KUBERNETES.ensure_by("", |name, folder| {
-        let import = "import helm_python, kubernetes_validate";
+    imports(&KUBERNETES, "helm_python, kubernetes_validate")
+}
+
+/// The folder of a tool from which Python imports these modules.
+fn imports(tool: &Tool, modules: &str) -> Result<PathBuf> {
+    tool.ensure_by("", |name, folder| {
+        let import = format!("import {modules}");
         let mut python = Command::new("python3");
-        run_by(name, folder, python.args(["-c", import]).env("PYTHONPATH", folder))
+        run_by(name, folder, python.args(["-c", &import]).env("PYTHONPATH", folder))
     })
 }
 

@@ -21,7 +21,7 @@ use crate::app::App;
 use crate::appraiser::{self, AppraisalInput, Received};
 use crate::audit;
 use crate::auth::Identity;
-use crate::collateral::{self, Ahead, Collateral, StoredPolicy};
+use crate::collateral::{self, Before, Collateral, StoredPolicy};
 use crate::name::{is_name, name_rule};
 use crate::problem::{Kind, Result};
 use crate::secrets::sha256;
@@ -43,7 +43,7 @@ pub fn router() -> Router<Arc<App>> {
         .route("/v1/corims/{id}/deactivate", post(deactivate))
         .route("/v1/policies", get(policies))
         .route("/v1/policies/dry-run", post(dry_run))
-        .route("/v1/policies/{name}", put(add_policy).get(policy))
+        .route("/v1/policies/{name}", put(add_policy).get(policy).delete(remove_policy))
         .route("/v1/revocations", get(revocations).post(revoke))
         .route("/v1/revocations/{kind}/{value}", delete(unrevoke))
 }
@@ -64,7 +64,7 @@ async fn change<T>(
     app: &App,
     who: &Identity,
     change: Change,
-    check: impl Fn(&CollateralRows, Option<&Collateral>, Option<&Ahead>) -> Result<T>,
+    check: impl Fn(&CollateralRows, Before<'_>) -> Result<T>,
 ) -> Result<(T, i64)> {
     let event =
         Event { tenant: &who.tenant, who: &who.name, role: who.role.name(), time: app.now() };
@@ -76,32 +76,30 @@ async fn change<T>(
             | Change::Activate(_)
             | Change::AddPolicy(_)
     );
-    let before = app.known_collateral(&who.tenant);
-    let mut after = None;
+    let turn = app.store.turn(&who.tenant).await?;
+    let known = app.known_collateral(&who.tenant);
     // Off the threads that serve connections: there may be a lot to parse.
-    let unread = match &change {
-        Change::AddCorim(row) => before.as_ref().map(|before| (before, row)),
+    let ahead = match (&known, &change) {
+        (Some(known), Change::AddCorim(row)) => {
+            Some(block_in_place(|| known.read_ahead(row, event.time)))
+        }
         _ => None,
     };
-    let ahead =
-        || block_in_place(|| unread.map(|(before, row)| before.read_ahead(row, event.time)));
-    let whole = |ahead: Option<&Option<Ahead>>, rows: &CollateralRows| {
-        if ahead.is_none() && unread.is_some() {
-            return Ok(None);
-        }
-        let ahead = ahead.and_then(Option::as_ref);
+    let before = Before { collateral: known.as_deref(), ahead: ahead.as_ref() };
+    let mut after = None;
+    let whole = |rows: &CollateralRows| {
         block_in_place(|| {
-            let checked = check(rows, before.as_deref(), ahead)?;
+            let checked = check(rows, before)?;
             let mut versions = Vec::new();
             if adds {
-                let new = Collateral::new(rows, event.time, before.as_deref(), ahead)?;
+                let new = Collateral::new(rows, event.time, before)?;
                 versions.clone_from(&new.versions);
                 after = Some(Arc::new(new));
             }
-            Ok(Some((checked, versions)))
+            Ok((checked, versions))
         })
     };
-    match app.store.change(&event, &change, ahead, whole).await? {
+    match app.store.change(&turn, &event, &change, whole).await? {
         Changed::Done(checked, number) => {
             let what =
                 if number > 0 { format!("{}@{number}", change.what()) } else { change.what() };
@@ -123,7 +121,7 @@ async fn change<T>(
 
 /// A change whose response is 204.
 async fn plain(app: &App, who: &Identity, what: Change) -> Result<StatusCode> {
-    change(app, who, what, |_, _, _| Ok(())).await?;
+    change(app, who, what, |_, _| Ok(())).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -188,7 +186,7 @@ async fn add_anchor(
     };
     collateral::anchor(&row)?;
     let answer = json!({"name": row.name, "sha256": hex::encode(sha256(&row.certificate))});
-    change(&app, &identity, Change::AddAnchor(row), |_, _, _| Ok(())).await?;
+    change(&app, &identity, Change::AddAnchor(row), |_, _| Ok(())).await?;
     Ok((StatusCode::CREATED, Json(answer)))
 }
 
@@ -223,7 +221,7 @@ async fn put_signer(
     let content = String::from_utf8(body.to_vec()).map_err(|_| Kind::Corim.because("not UTF-8"))?;
     collateral::signer(&id, &content)?;
     let row = SignerRow { name: id.clone(), content, created: app.now() };
-    change(&app, &identity, Change::PutSigner(row), |_, _, _| Ok(())).await?;
+    change(&app, &identity, Change::PutSigner(row), |_, _| Ok(())).await?;
     Ok((StatusCode::CREATED, Json(json!({"name": id}))))
 }
 
@@ -278,8 +276,8 @@ pub async fn store_corim(
     row: &CorimRow,
 ) -> Result<ReferenceValues> {
     let now = app.now();
-    Ok(change(app, identity, Change::AddCorim(row.clone()), |rows, before, ahead| {
-        Collateral::check(rows, row, now, before, ahead)
+    Ok(change(app, identity, Change::AddCorim(row.clone()), |rows, before| {
+        Collateral::check(rows, row, now, before)
     })
     .await?
     .0)
@@ -312,7 +310,7 @@ async fn activate(
     Path(id): Path<String>,
 ) -> Result<StatusCode> {
     let (now, of) = (app.now(), id.clone());
-    change(&app, &identity, Change::Activate(id), |rows, before, _| {
+    change(&app, &identity, Change::Activate(id), |rows, before| {
         Collateral::check_activation(rows, &of, now, before)
     })
     .await?;
@@ -363,7 +361,7 @@ async fn add_policy(
         created: app.now(),
     };
     let name = row.name.clone();
-    let ((), version) = change(&app, &identity, Change::AddPolicy(row), |_, _, _| Ok(())).await?;
+    let ((), version) = change(&app, &identity, Change::AddPolicy(row), |_, _| Ok(())).await?;
     Ok((
         StatusCode::CREATED,
         Json(json!({"name": name, "version": version, "sha256": hex::encode(digest)})),
@@ -379,6 +377,19 @@ async fn policy(
     let row = app.store.policy(&identity.tenant, &found.name, found.version).await?;
     let row = row.ok_or_else(|| Kind::NotFound.because("there is no such policy"))?;
     Ok(([(header::CONTENT_TYPE, row.media_type)], row.content).into_response())
+}
+
+async fn remove_policy(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    Path(id): Path<String>,
+) -> Result<StatusCode> {
+    let none = || Kind::NotFound.because(format!("there is no policy {id}"));
+    let (name, version) = match id.split_once('@') {
+        Some((name, version)) => (name, Some(version.parse().map_err(|_| none())?)),
+        None => (id.as_str(), None),
+    };
+    plain(&app, &identity, Change::RemovePolicy(name.to_owned(), version)).await
 }
 
 #[derive(Deserialize)]
@@ -476,7 +487,7 @@ pub async fn add_revocation(
     let mut row = RevocationRow { kind, value, reason, created: app.now() };
     collateral::check_revocation(&mut row)?;
     let value = row.value.clone();
-    change(app, identity, Change::Revoke(row), |_, _, _| Ok(())).await?;
+    change(app, identity, Change::Revoke(row), |_, _| Ok(())).await?;
     Ok(value)
 }
 

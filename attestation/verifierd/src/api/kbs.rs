@@ -29,6 +29,7 @@ use crate::config::Config;
 use crate::flow::{self, Case, Form};
 use crate::jwe;
 use crate::name::is_path;
+use crate::oidc;
 use crate::problem::{Kind, Problem, Result};
 use crate::role::{Need, Role};
 use crate::secrets::sha256;
@@ -381,7 +382,9 @@ async fn resource(
             .into());
         }
     }
-    let (kept, challenge) = if let Some(token) = bearer(&headers) {
+    // The token of an identity provider names the caller, and is no result.
+    let result = bearer(&headers).filter(|_| oidc::shown(&app.config.load(), &headers).is_none());
+    let (kept, challenge) = if let Some(token) = result {
         let (tenant, kept, challenge) = by_result(&app, token).await?;
         if tenant != identity.tenant {
             return Err(unauthorised("the bearer token is no result of an attestation here").into());

@@ -31,7 +31,7 @@ use crate::store::{Event, Heads, KeyRow, KeyVersionRow, NewVersion};
 pub fn router() -> Router<Arc<App>> {
     Router::new()
         .route("/v1/keys", get(keys))
-        .route("/v1/keys/{name}", put(add).get(key))
+        .route("/v1/keys/{name}", put(add).get(key).delete(delete))
         .route("/v1/keys/{name}/rotate", post(rotate))
         .route("/v1/keys/{name}/disable", post(disable))
         .route("/v1/keys/{name}/enable", post(enable))
@@ -345,6 +345,18 @@ async fn enable(
     body: Bytes,
 ) -> Result<StatusCode> {
     set_disabled(&app, &identity, &name, &body, false).await
+}
+
+async fn delete(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    Path(name): Path<String>,
+    Query(which): Query<Which>,
+) -> Result<StatusCode> {
+    let what = app.store.delete_key(&event(&app, &identity), &name, which.version).await?;
+    audit::change(&identity, "key-delete", &what);
+    app.erase_soon();
+    Ok(StatusCode::NO_CONTENT)
 }
 
 fn show(key: &KeyRow) -> Value {

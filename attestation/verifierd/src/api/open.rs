@@ -47,6 +47,7 @@ async fn ready(State(app): Shared) -> Result<Json<Value>> {
 async fn readiness(app: &App) -> Result<Value> {
     app.store.check_kek(&app.kek.load_full()).await?;
     app.signs_as_all().await?;
+    app.signs()?;
     let config = app.config.load_full();
     let end = tls::not_after(&config.tls.certificate)?;
     if end <= app.now() {
@@ -65,12 +66,28 @@ async fn readiness(app: &App) -> Result<Value> {
         return Err(Kind::Log.because(text).retry_after(5));
     }
     let log = works.map_or("none", |works| if works { "written" } else { "lost" });
+    let sources: Vec<_> = config.oidc.iter().map(|oidc| oidc.source.clone()).collect();
+    let ages = app.provider_keys.ages(&sources).into_iter();
+    let providers: Vec<_> = sources
+        .iter()
+        .zip(ages)
+        .map(|(source, age)| json!({"issuer": source.issuer, "keys_age": age.map(|age| age.as_secs())}))
+        .collect();
     Ok(json!({
         "status": "ready",
         "version": env!("CARGO_PKG_VERSION"),
         "certificate_ends": end,
         "log": log,
+        "identity_providers": providers,
     }))
+}
+
+/// Seconds since the keys of the identity providers were fetched, of the oldest.
+fn oldest_keys(app: &App) -> Option<f64> {
+    let config = app.config.load_full();
+    let sources: Vec<_> = config.oidc.iter().map(|oidc| oidc.source.clone()).collect();
+    let ages = app.provider_keys.ages(&sources).into_iter();
+    ages.map(|age| age.map_or(f64::INFINITY, |age| age.as_secs_f64())).reduce(f64::max)
 }
 
 /// How long metrics wait for the database, twice at most: scrapes time out after ten seconds.
@@ -105,6 +122,11 @@ async fn metrics(State(app): Shared, Extension(who): Extension<Identity>) -> imp
                 values: vec![("version", env!("CARGO_PKG_VERSION"), 1.0)],
                 ..Family::gauge("shef_build_info", "Version of the program.", None)
             },
+            Family::gauge(
+                "shef_provider_keys_age_seconds",
+                "Age of the oldest keys of an identity provider; none if there is no provider, infinite without keys.",
+                oldest_keys(&app),
+            ),
             Family::gauge("shef_ready", "1 if /readyz answers 200, else 0.", is(ready)),
             Family::gauge(
                 "shef_log_works",

@@ -296,6 +296,18 @@ fn describe(route: &Route) -> Option<Describe> {
                 ("version", Text, "of the program"),
                 ("certificate_ends", Number, "seconds since 1970"),
                 ("log", Text, "`written`; `lost` if lines of the log are lost; `none`"),
+                (
+                    "identity_providers",
+                    List(&[
+                        ("issuer", Text, "of [[oidc]]"),
+                        (
+                            "keys_age",
+                            NumberOrNull,
+                            "seconds since its keys were fetched; null without keys",
+                        ),
+                    ]),
+                    "whose tokens identify callers",
+                ),
             ],
         )),
         ("GET", "/metrics") => gives(Other(200, &["text/plain"])),
@@ -402,6 +414,10 @@ fn describe(route: &Route) -> Option<Describe> {
             | "/v1/corims/{id}"
             | "/v1/revocations/{kind}/{value}",
         ) => gives(Nothing(204)),
+        ("DELETE", "/v1/policies/{name}") => gives(Nothing(204)).refuses(&[409]),
+        ("DELETE", "/v1/keys/{name}") => gives(Nothing(204))
+            .query(&[("version?", Number, "only this version; not the newest")])
+            .refuses(&[400, 409]),
         ("GET", "/v1/policies") => {
             gives(Json(200, &[GENERATION, ("policies", List(POLICY), "all versions")]))
         }

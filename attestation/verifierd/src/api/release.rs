@@ -204,7 +204,8 @@ async fn attempt(
     let key = find(app, tenant, wanted, version).await?;
     let mut collateral = app.collateral(tenant).await?;
     if collateral.policy(&key.policy).is_err() {
-        // Policies are never removed: another replica has added this one within the last second.
+        // A policy that a key names is never removed: another replica has added this one within the
+        // last second.
         collateral = app.read_collateral(tenant).await?;
     }
     // At most twice: if the collateral changes between appraisal and commit, appraise again; after
@@ -342,7 +343,7 @@ async fn commit(
     }
     let signer = app.signer.load_full();
     app.store
-        .release(&new, |head| {
+        .release(&new, |head, events| {
             let sealed = wanted.recipient.seal(&info, &key.secret)?;
             let receipt = Receipt {
                 tenant: tenant.to_owned(),
@@ -358,8 +359,9 @@ async fn commit(
                 policy_digest: case.policy.sha256,
                 recipient_digest: sha256(recipient.as_bytes()),
                 to_host: key.to_host,
+                events,
             };
-            Ok((sealed, receipt.sign(signer.cose())))
+            Ok((sealed, signer.receipt(&receipt)?))
         })
         .await
 }

@@ -243,6 +243,13 @@ pub const ROUTES: &[Route] = &[
         "The text of a policy, `name` or `name@version`.",
     ),
     route(
+        "DELETE",
+        "/v1/policies/{name}",
+        Need::Operate,
+        Takes::Nothing,
+        "Remove a policy that no key names, or an older version of it, `name@version`.",
+    ),
+    route(
         "POST",
         "/v1/policies/dry-run",
         Need::Operate,
@@ -296,6 +303,13 @@ pub const ROUTES: &[Route] = &[
         "Add a key: layer, policy, secret or length to generate, limits, window.",
     ),
     route("GET", "/v1/keys/{name}", Need::Read, Takes::Nothing, "One key with its versions."),
+    route(
+        "DELETE",
+        "/v1/keys/{name}",
+        Need::Operate,
+        Takes::Nothing,
+        "Delete a key, or an older version of it, with the boxes of its releases. Receipts stay.",
+    ),
     route(
         "POST",
         "/v1/keys/{name}/rotate",

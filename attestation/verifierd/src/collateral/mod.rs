@@ -22,8 +22,8 @@ use crate::secrets::sha256;
 use crate::store::{CollateralRows, CorimRow, CorimVersion, RevocationRow};
 
 pub use policy::{POLICY_JSON, POLICY_TOML, POLICY_TYPES, StoredPolicy};
-pub use read::{Ahead, REFERENCE_TYPES, anchor, check_revocation, signer};
-use read::{Before, Entries, Entry, Reader, canonical};
+pub use read::{Ahead, Before, REFERENCE_TYPES, anchor, check_revocation, signer};
+use read::{Entries, Entry, Reader, canonical};
 use versions::{Known, by_key, versions};
 
 /// Everything that appraisals of one tenant need.
@@ -73,18 +73,13 @@ impl Watched {
 
 impl Collateral {
     /// Parses the stored collateral, as of `now`. Entries that have expired since, or whose signer
-    /// is gone, have no effect; an unreadable entry is an error. What `before` has read of the same
-    /// rows is not read again, nor is what was read `ahead`.
+    /// is gone, have no effect; an unreadable entry is an error. Rows that `before` has read are not
+    /// read again.
     ///
     /// # Errors
     /// The store holds data that this version cannot read.
-    pub fn new(
-        rows: &CollateralRows,
-        now: i64,
-        before: Option<&Self>,
-        ahead: Option<&Ahead>,
-    ) -> Result<Self> {
-        let mut reader = Reader::new(rows, now, Self::known(before, ahead))?;
+    pub fn new(rows: &CollateralRows, now: i64, before: Before<'_>) -> Result<Self> {
+        let mut reader = Reader::new(rows, now, before)?;
         let anchors =
             rows.anchors.iter().map(|row| reader.anchor(row)).collect::<Result<Vec<_>>>()?;
         let entries: Vec<(&CorimRow, Arc<Entry>)> =
@@ -149,6 +144,7 @@ impl Collateral {
         for row in &rows.policies {
             let key = (row.name.clone(), row.version);
             let read = before
+                .collateral
                 .and_then(|before| before.policies.get(&key)?.as_ref().ok())
                 .filter(|known| known.sha256[..] == row.sha256)
                 .map(|known| Ok(Arc::clone(known)));
@@ -185,10 +181,6 @@ impl Collateral {
         })
     }
 
-    fn known<'a>(before: Option<&'a Self>, ahead: Option<&'a Ahead>) -> Before<'a> {
-        Before { entries: before.map(|before| &before.entries), ahead }
-    }
-
     /// Reads reference values that are to be added to this collateral.
     #[must_use]
     pub fn read_ahead(&self, row: &CorimRow, now: i64) -> Ahead {
@@ -204,10 +196,9 @@ impl Collateral {
         rows: &CollateralRows,
         row: &CorimRow,
         now: i64,
-        before: Option<&Self>,
-        ahead: Option<&Ahead>,
+        before: Before<'_>,
     ) -> Result<ReferenceValues> {
-        let mut reader = Reader::new(rows, now, Self::known(before, ahead))?;
+        let mut reader = Reader::new(rows, now, before)?;
         let entry = reader.reference(row);
         let (values, corim) = entry.values()?;
         if let Some(new) = corim {
@@ -230,9 +221,9 @@ impl Collateral {
         rows: &CollateralRows,
         id: &str,
         now: i64,
-        before: Option<&Self>,
+        before: Before<'_>,
     ) -> Result<()> {
-        let mut reader = Reader::new(rows, now, Self::known(before, None))?;
+        let mut reader = Reader::new(rows, now, before)?;
         let entry = rows.corims.iter().find(|row| row.id == id).map(|row| reader.reference(row));
         match entry.as_ref().and_then(|entry| entry.corim()) {
             Some(corim) => Known::new(&rows.versions).admit(corim),

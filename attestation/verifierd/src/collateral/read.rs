@@ -13,6 +13,7 @@ use shef_verify::corim::{self, CorimSigner, Trust};
 use shef_verify::crypto::aws_lc;
 use shef_verify::{ReferenceValues, Revocations, TrustAnchor};
 
+use super::Collateral;
 use crate::problem::{Kind, Result};
 use crate::secrets::sha256;
 use crate::store::{AnchorRow, CollateralRows, CorimRow, RevocationRow, SignerRow, revoked_value};
@@ -149,11 +150,25 @@ pub struct Ahead {
     entry: Arc<Entry>,
 }
 
-/// What is known of rows that are about to be read.
+/// What is known of rows that are about to be read: nothing by default.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Before<'a> {
-    pub(super) entries: Option<&'a Entries>,
-    pub(super) ahead: Option<&'a Ahead>,
+pub struct Before<'a> {
+    /// Collateral that was read before.
+    pub collateral: Option<&'a Collateral>,
+    /// Reference values that were read ahead.
+    pub ahead: Option<&'a Ahead>,
+}
+
+impl<'a> Before<'a> {
+    fn entries(&self) -> Option<&'a Entries> {
+        self.collateral.map(|collateral| &collateral.entries)
+    }
+}
+
+impl<'a> From<Option<&'a Collateral>> for Before<'a> {
+    fn from(collateral: Option<&'a Collateral>) -> Self {
+        Self { collateral, ahead: None }
+    }
 }
 
 /// Digest of some values, each with its length.
@@ -213,7 +228,7 @@ impl<'a> Reader<'a> {
     }
 
     fn signer(&mut self, key: [u8; 32], row: &SignerRow) -> Result<CorimSigner> {
-        let known = self.before.entries.and_then(|before| before.signers.get(&key)).cloned();
+        let known = self.before.entries().and_then(|before| before.signers.get(&key)).cloned();
         let read = known.map_or_else(|| signer(&row.name, &row.content), Ok)?;
         self.entries.signers.insert(key, read.clone());
         Ok(read)
@@ -226,7 +241,7 @@ impl<'a> Reader<'a> {
     pub(super) fn anchor(&mut self, row: &AnchorRow) -> Result<TrustAnchor> {
         let debug = [u8::from(row.debug != 0)];
         let key = digest(&[row.name.as_bytes(), row.kind.as_bytes(), &debug, &row.certificate]);
-        let known = self.before.entries.and_then(|before| before.anchors.get(&key)).cloned();
+        let known = self.before.entries().and_then(|before| before.anchors.get(&key)).cloned();
         let read = known.map_or_else(|| anchor(row), Ok)?;
         self.entries.anchors.insert(key, read.clone());
         Ok(read)
@@ -254,7 +269,7 @@ impl<'a> Reader<'a> {
         let (key, now, trust) = (name_of(row), self.entries.at, self.entries.trust);
         let known = self
             .before
-            .entries
+            .entries()
             .filter(|before| before.trust == trust && before.at <= now)
             .and_then(|before| before.reference.get(&key));
         let ahead = self

@@ -4,8 +4,10 @@
 
 use shef_verify::name;
 
+use super::erase::remember_gone;
 use super::events::{Event, record_event};
 use super::quota::hold_quota;
+use super::turns::Turn;
 use super::{Store, on, row};
 use crate::problem::{Kind, Result};
 
@@ -168,6 +170,8 @@ pub enum Change {
     Deactivate(String),
     /// Adds the next version of a policy; ignores the row's version.
     AddPolicy(PolicyRow),
+    /// Removes a policy that no key names, or this version of it.
+    RemovePolicy(String, Option<i64>),
     /// Revokes; the first reason stays.
     Revoke(RevocationRow),
     /// Withdraws the revocations of this kind and value, in every spelling of the value.
@@ -188,6 +192,7 @@ impl Change {
             Self::Activate(_) => "corim-activate",
             Self::Deactivate(_) => "corim-deactivate",
             Self::AddPolicy(_) => "policy-add",
+            Self::RemovePolicy(..) => "policy-remove",
             Self::Revoke(_) => "revoke",
             Self::Unrevoke(..) => "unrevoke",
         }
@@ -216,16 +221,14 @@ impl Change {
             Self::RemoveAnchor(name) | Self::RemoveSigner(name) | Self::RemoveCorim(name) => {
                 name.clone()
             }
-            Self::Activate(id) | Self::Deactivate(id) => id.clone(),
+            Self::Activate(id) | Self::Deactivate(id) | Self::RemovePolicy(id, None) => id.clone(),
+            Self::RemovePolicy(name, Some(version)) => format!("{name}@{version}"),
             Self::Revoke(RevocationRow { kind, value, .. }) | Self::Unrevoke(kind, value) => {
                 format!("{kind} {value}")
             }
         }
     }
 }
-
-/// What a check of changed collateral found: its result, and the versions of the present CoRIMs.
-pub type Checked<T> = Option<(T, Vec<CorimVersion>)>;
 
 /// Outcome of a change.
 #[derive(Clone, Debug)]
@@ -424,7 +427,18 @@ macro_rules! add_policy {
         let same = newest
             .as_ref()
             .is_some_and(|(_, sha256, kind)| *sha256 == row.sha256 && *kind == row.media_type);
-        let version = newest.map_or(0, |(version, ..)| version) + i64::from(!same);
+        let before = match &newest {
+            Some((version, ..)) => *version,
+            None => sqlx::query_as(
+                "SELECT version FROM gone WHERE tenant = $1 AND kind = 'policy' AND name = $2",
+            )
+            .bind(tenant)
+            .bind(&row.name)
+            .fetch_optional(&mut *$tx)
+            .await?
+            .map_or(0, |(version,): (i64,)| version),
+        };
+        let version = before + i64::from(!same);
         let new = !same
             && one!(
                 $tx,
@@ -439,6 +453,46 @@ macro_rules! add_policy {
                 row.created
             );
         (version, new)
+    }};
+}
+
+/// Removes a policy, or one version of it; `None` if it does not exist.
+macro_rules! remove_policy {
+    ($tx:expr, $tenant:expr, $name:expr, $version:expr) => {{
+        let (tenant, name, version): (&str, &str, Option<i64>) = ($tenant, $name, $version);
+        let (newest,): (Option<i64>,) =
+            sqlx::query_as("SELECT MAX(version) FROM policy WHERE tenant = $1 AND name = $2")
+                .bind(tenant)
+                .bind(name)
+                .fetch_one(&mut *$tx)
+                .await?;
+        let key: Option<(String, i64)> = sqlx::query_as(
+            "SELECT name, version FROM key_version WHERE tenant = $1 AND policy = $2 AND policy_version = COALESCE($3, policy_version) \
+             ORDER BY name, version LIMIT 1",
+        )
+        .bind(tenant)
+        .bind(name)
+        .bind(version)
+        .fetch_optional(&mut *$tx)
+        .await?;
+        match newest {
+            None => None,
+            Some(_) if key.is_some() => {
+                let (key, number) = key.unwrap_or_default();
+                return Err(Kind::InUse
+                    .because(format!("key {key} version {number} is released under policy {name}")));
+            }
+            Some(newest) if version == Some(newest) => {
+                return Err(Kind::InUse.because(format!("{name}@{newest} is the newest version")));
+            }
+            Some(newest) => {
+                if version.is_none() {
+                    remember_gone!($tx, tenant, "policy", name, newest);
+                }
+                let sql = "DELETE FROM policy WHERE tenant = $1 AND name = $2 AND version = COALESCE($3, version)";
+                one!($tx, sql, tenant, name, version).then_some(true)
+            }
+        }
     }};
 }
 
@@ -562,24 +616,31 @@ impl Store {
         })
     }
 
-    /// Changes the collateral. The change, `check` on the resulting collateral, and the event are
-    /// one transaction. `check` also returns the versions of the present CoRIMs, which are
-    /// remembered. If it returns `None`, it lacks what `ahead` reads without the database's lock,
-    /// and the transaction begins anew.
+    /// Waits for the tenant's turn to change its collateral. What takes long is done in the turn,
+    /// but before the change, which holds the database's lock.
+    ///
+    /// # Errors
+    /// The changes before it take too long.
+    pub async fn turn(&self, tenant: &str) -> Result<Turn> {
+        self.turns.durable(tenant).await
+    }
+
+    /// Changes the collateral, in the tenant's turn. The change, `check` on the resulting
+    /// collateral, and the event are one transaction. `check` also returns the versions of the
+    /// present CoRIMs, which are remembered.
     ///
     /// # Errors
     /// An error of the check, another content under the name, the tenant stores too much, or the
     /// database does not answer; nothing is changed then.
-    pub async fn change<A, T>(
+    pub async fn change<T>(
         &self,
+        _turn: &Turn,
         event: &Event<'_>,
         change: &Change,
-        ahead: impl Fn() -> A,
-        mut check: impl FnMut(Option<&A>, &CollateralRows) -> Result<Checked<T>>,
+        check: impl FnOnce(&CollateralRows) -> Result<(T, Vec<CorimVersion>)>,
     ) -> Result<Changed<T>> {
-        let _turn = self.turns.durable(event.tenant).await?;
-        let (tenant, mut read) = (event.tenant, None);
-        on!(self, |pools| loop {
+        let tenant = event.tenant;
+        on!(self, |pools| {
             let mut tx = pools.durable.begin_with(pools.begin).await?;
             sqlx::query(RAISE).bind(tenant).execute(&mut *tx).await?;
             let mut what = change.what();
@@ -599,6 +660,7 @@ impl Store {
                     (what, number) = (format!("{what}@{version}"), version);
                     Some(new)
                 }
+                Change::RemovePolicy(name, version) => remove_policy!(tx, tenant, name, *version),
                 Change::Revoke(row) => Some(revoke!(tx, tenant, row)),
                 Change::Unrevoke(kind, value) => unrevoke!(tx, tenant, kind, value),
             };
@@ -606,18 +668,14 @@ impl Store {
             if done && change.adds() {
                 hold_quota!(self, tx, tenant, matches!(change, Change::Revoke(_)));
             }
-            let Some((checked, versions)) = check(read.as_ref(), &rows!(&mut *tx, tenant))? else {
-                tx.rollback().await?;
-                read = Some(ahead());
-                continue;
-            };
+            let (checked, versions) = check(&rows!(&mut *tx, tenant))?;
             if !done {
                 return Ok(Changed::Same(checked, number));
             }
             remember!(tx, tenant, &versions);
             record_event!(tx, event, change.action(), what);
             tx.commit().await?;
-            return Ok(Changed::Done(checked, number));
+            Ok(Changed::Done(checked, number))
         })
     }
 }

@@ -1,8 +1,9 @@
 //! Keys, their versions, releases and receipts.
 
+use shef_proto::event;
 use shef_proto::receipt::{self, Head};
 
-use super::events::{Event, LOCK, record_event};
+use super::events::{Event, LOCK, last_event, record_event};
 use super::quota::hold_quota;
 use super::records::{AppraisalRecord, USE, record};
 use super::rekey::hold_kek;
@@ -361,21 +362,18 @@ impl Store {
             sqlx::query(LOCK).bind(tenant).execute(&mut *tx).await?;
             let version = match new_key {
                 Some((layer, to_host)) => {
-                    let added = sqlx::query(
-                        "INSERT INTO key_name (tenant, name, layer, disabled, version, to_host) VALUES ($1, $2, $3, 0, 1, $4) \
-                         ON CONFLICT (tenant, name) DO NOTHING",
+                    let added: Option<(i64,)> = sqlx::query_as(
+                        "INSERT INTO key_name (tenant, name, layer, disabled, version, to_host) VALUES ($1, $2, $3, 0, \
+                         1 + COALESCE((SELECT version FROM gone WHERE tenant = $1 AND kind = 'key' AND name = $2), 0), $4) \
+                         ON CONFLICT (tenant, name) DO NOTHING RETURNING version",
                     )
                     .bind(tenant)
                     .bind(name)
                     .bind(layer)
                     .bind(i64::from(to_host))
-                    .execute(&mut *tx)
-                    .await?
-                    .rows_affected();
-                    if added == 0 {
-                        return Err(Kind::Conflict.because(format!("key {name} exists")));
-                    }
-                    1
+                    .fetch_optional(&mut *tx)
+                    .await?;
+                    added.ok_or_else(|| Kind::Conflict.because(format!("key {name} exists")))?.0
                 }
                 None => {
                     let row: Option<(i64,)> =
@@ -387,6 +385,18 @@ impl Store {
                     row.ok_or_else(|| Kind::NotFound.because(format!("there is no key {name}")))?.0
                 }
             };
+            let policy: Option<(i64,)> = sqlx::query_as(
+                "SELECT version FROM policy WHERE tenant = $1 AND name = $2 AND version = $3",
+            )
+            .bind(tenant)
+            .bind(&new.policy)
+            .bind(new.policy_version)
+            .fetch_optional(&mut *tx)
+            .await?;
+            if policy.is_none() {
+                return Err(Kind::NotFound
+                    .because(format!("policy {}@{} was removed", new.policy, new.policy_version)));
+            }
             sqlx::query(
                 "INSERT INTO key_version (tenant, name, version, sealed, policy, policy_version, max_releases, released, not_before, \
                  not_after, disabled, created) VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, $9, 0, $10)",
@@ -539,8 +549,8 @@ impl Store {
     /// the response. The same evidence for the same key version gets the same bytes again until
     /// they expire, without another count.
     ///
-    /// `make` receives the head of the chain and returns box and receipt. `Ok(None)`: the
-    /// collateral has changed since the appraisal.
+    /// `make` receives the head of the chain and the newest event, and returns box and receipt.
+    /// `Ok(None)`: the collateral has changed since the appraisal.
     ///
     /// # Errors
     /// The nonce was used for something else, the session or the box has expired, a limit of the
@@ -548,7 +558,7 @@ impl Store {
     pub async fn release(
         &self,
         new: &NewRelease<'_>,
-        make: impl FnOnce(Head) -> Result<(Vec<u8>, Vec<u8>)>,
+        make: impl FnOnce(Head, Option<Head>) -> Result<(Vec<u8>, Vec<u8>)>,
     ) -> Result<Option<Released>> {
         let _turn = self.turns.durable(new.tenant).await?;
         on!(self, |pools| {
@@ -581,7 +591,27 @@ impl Store {
             if !new.used {
                 use_nonce!(tx, new);
             }
-            let (bytes, receipt) = make(head_of(seq - 1, &head)?)?;
+            let events = last_event!(tx, new.tenant);
+            let events = match events {
+                None => Some(event::NONE),
+                Some((seq, digest)) if !digest.is_empty() => Some(head_of(seq, &digest)?),
+                Some((seq, _)) => {
+                    // Events of version 0.1 have no digest, and precede all that have one.
+                    let later: Option<(i64,)> = sqlx::query_as(
+                        "SELECT seq FROM event WHERE tenant = $1 AND OCTET_LENGTH(digest) > 0 LIMIT 1",
+                    )
+                    .bind(new.tenant)
+                    .fetch_optional(&mut *tx)
+                    .await?;
+                    if later.is_some() {
+                        return Err(Kind::Broken.because(format!(
+                            "event {seq} has lost its digest: audit the database"
+                        )));
+                    }
+                    None
+                }
+            };
+            let (bytes, receipt) = make(head_of(seq - 1, &head)?, events)?;
             let head = head_of(seq, &receipt::digest(&receipt))?;
             let released = Released { bytes, receipt, head, expires: new.expires, fresh: true };
             insert_release!(tx, new, released);

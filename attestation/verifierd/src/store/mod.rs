@@ -6,6 +6,7 @@
 
 mod collateral;
 mod connect;
+mod erase;
 mod events;
 mod keys;
 mod quota;
@@ -27,7 +28,7 @@ pub use collateral::{
     AnchorRow, Change, Changed, CollateralRows, CorimRow, CorimVersion, PolicyRow, RevocationRow,
     SignerRow, revoked_value,
 };
-pub use events::{Event, EventChain, EventRow};
+pub use events::{Event, EventRow};
 pub use keys::{
     FORGET, Heads, KeyRow, KeyVersionRow, NewRelease, NewVersion, ReceiptRow, Released,
 };
@@ -100,6 +101,14 @@ macro_rules! row {
 }
 pub(crate) use row;
 
+/// Reads the oldest version whose programs may serve beside the newest one.
+const BESIDE: &str = "SELECT number FROM meta WHERE name = 'beside'";
+
+/// Accepts a database of a newer version that says that this program may serve beside it.
+fn serves_beside(found: i64, beside: Option<(i64,)>) -> Result<()> {
+    if beside.is_some_and(|(oldest,)| oldest <= version()) { Ok(()) } else { Err(newer(found)) }
+}
+
 fn newer(found: i64) -> Problem {
     Kind::NewerStore.because(format!(
         "the database has version {found}, this program knows up to {}",
@@ -147,6 +156,10 @@ impl Store {
             turns: Turns::new(connections.map_or(1, connect::changes)),
         };
         store.found = store.migrate().await?;
+        if connections.is_none() && store.found > version() {
+            // A command would leave out what only the newer version knows.
+            return Err(newer(store.found));
+        }
         if store.found == 0 {
             let database = match database {
                 Database::Sqlite(path) => path.display().to_string(),
@@ -247,7 +260,9 @@ impl Store {
         };
         store.found = store.version_of().await?;
         if store.found > version() {
-            return Err(newer(store.found));
+            let beside: Option<(i64,)> =
+                on!(store, |pools| sqlx::query_as(BESIDE).fetch_optional(&pools.read).await?);
+            serves_beside(store.found, beside)?;
         }
         if store.found > 0 {
             store.expect_kek(kek).await?;
@@ -322,7 +337,9 @@ impl Store {
                     .await?;
             let found = found.map_or(0, |row| row.0);
             if found > version() {
-                return Err(newer(found));
+                let beside = sqlx::query_as(BESIDE).fetch_optional(&mut *tx).await?;
+                serves_beside(found, beside)?;
+                return Ok(found);
             }
             if found == 0 {
                 strange(tables)?;
@@ -335,12 +352,15 @@ impl Store {
                 let step = step.replace("{blob}", if postgres { "BYTEA" } else { "BLOB" });
                 sqlx::raw_sql(AssertSqlSafe(step)).execute(&mut *tx).await?;
             }
-            sqlx::query(
-                "INSERT INTO meta (name, number, content) VALUES ('version', $1, '') ON CONFLICT (name) DO UPDATE SET number = excluded.number",
-            )
-            .bind(version())
-            .execute(&mut *tx)
-            .await?;
+            for (name, number) in [("version", version()), ("beside", schema::BESIDE)] {
+                sqlx::query(
+                    "INSERT INTO meta (name, number, content) VALUES ($1, $2, '') ON CONFLICT (name) DO UPDATE SET number = excluded.number",
+                )
+                .bind(name)
+                .bind(number)
+                .execute(&mut *tx)
+                .await?;
+            }
             tx.commit().await?;
             Ok(found)
         })
@@ -391,9 +411,7 @@ impl Store {
                 sqlx::query("VACUUM INTO $1").bind(path.to_str()).execute(&pools.read).await?;
                 Ok(())
             }
-            Backend::Postgres(_) => {
-                Err(Kind::Backup.because("the database is PostgreSQL: use pg_dump"))
-            }
+            Backend::Postgres(_) => Err(Kind::Backup.because("the database is PostgreSQL")),
         }
     }
 

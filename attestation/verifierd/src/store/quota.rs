@@ -15,6 +15,7 @@ pub(super) const STORED: &str = "SELECT CAST(SUM(bytes) AS BIGINT) FROM (\
      UNION ALL SELECT SUM(128 + OCTET_LENGTH(name) + OCTET_LENGTH(media_type) + OCTET_LENGTH(content)) FROM policy WHERE tenant = $1 \
      UNION ALL SELECT SUM(128 + OCTET_LENGTH(kind) + OCTET_LENGTH(value) + OCTET_LENGTH(reason)) FROM revocation WHERE tenant = $1 \
      UNION ALL SELECT SUM(128 + OCTET_LENGTH(name)) FROM key_name WHERE tenant = $1 \
+     UNION ALL SELECT SUM(128 + OCTET_LENGTH(name)) FROM gone WHERE tenant = $1 \
      UNION ALL SELECT SUM(128 + OCTET_LENGTH(name) + OCTET_LENGTH(sealed) + OCTET_LENGTH(policy)) FROM key_version WHERE tenant = $1\
      ) AS parts";
 
@@ -31,8 +32,8 @@ pub(super) fn hold(stored: Option<i64>, most: i64, revokes: bool) -> Result<(), 
         return Ok(());
     }
     Err(Kind::Full.because(format!(
-        "with this the tenant stores {stored} bytes, of at most {most}: remove reference values, signers, trust anchors or revocations that count no \
-         more (versions of policies and keys stay), or have limits.tenant_bytes raised"
+        "with this the tenant stores {stored} bytes, of at most {most}: remove reference values, signers, trust anchors, revocations, policies or keys that count \
+         no more (the name of a deleted key or policy still counts), or have limits.tenant_bytes raised"
     )))
 }
 

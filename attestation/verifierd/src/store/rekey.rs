@@ -1,9 +1,7 @@
 //! The KEK that seals everything at rest: its identity, and its rotation.
 
-use std::time::Duration;
-
 use super::events::{Event, LOCK, record_event};
-use super::{Backend, Store, on};
+use super::{Store, on};
 use crate::problem::{Kind, Problem, Result};
 use crate::secrets::{Kek, key_parts, resource_parts};
 
@@ -12,9 +10,6 @@ const PARTS: [&[u8]; 1] = [b"shef-verifierd KEK check"];
 
 /// Reads that row.
 const NAMED: &str = "SELECT content FROM meta WHERE name = 'kek'";
-
-/// How often to try emptying a journal that has readers.
-const TRIES: u32 = 10;
 
 /// Rows to reseal at a time.
 const PAGE: i64 = 256;
@@ -92,37 +87,6 @@ impl Store {
             Kind::Store.because("the database names no KEK: it is damaged, or not this service's")
         })?;
         expect(kek, &sealed)
-    }
-
-    /// Removes remains of secrets under an older KEK from the files of an SQLite database. The
-    /// journal holds them until it is emptied. Databases of versions that did not erase deleted
-    /// data hold them in free space: those are rewritten, once.
-    ///
-    /// # Errors
-    /// The journal always has readers, or the database does not answer.
-    pub async fn erase(&self) -> Result<()> {
-        let Backend::Sqlite(pools) = &self.backend else { return Ok(()) };
-        let erased: Option<(i64,)> =
-            sqlx::query_as("SELECT number FROM meta WHERE name = 'erased'")
-                .fetch_optional(&pools.durable)
-                .await?;
-        if erased.is_none() {
-            sqlx::query("VACUUM").execute(&pools.durable).await?;
-            sqlx::query("INSERT INTO meta (name, number, content) VALUES ('erased', 1, '') ON CONFLICT (name) DO NOTHING")
-                .execute(&pools.durable)
-                .await?;
-        }
-        for _ in 0..TRIES {
-            let (busy, _, _): (i64, i64, i64) =
-                sqlx::query_as("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&pools.durable).await?;
-            if busy == 0 {
-                return Ok(());
-            }
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        }
-        Err(Kind::Store.because(
-            "everything is sealed under the new KEK, but the journal still holds what was sealed under the old one, because other processes read it: run the same command again",
-        ))
     }
 
     /// Reseals everything at rest under another KEK, in one transaction: after a crash, all of it

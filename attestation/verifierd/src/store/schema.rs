@@ -2,7 +2,20 @@
 
 /// Steps from an empty database to the newest version; append only.
 pub const MIGRATIONS: &[&str] =
-    &[FIRST, HIGHEST_SVN, EVENTS, TO_HOST, REMEMBERED, CALLER, UNPROVEN];
+    &[FIRST, HIGHEST_SVN, EVENTS, TO_HOST, REMEMBERED, CALLER, UNPROVEN, GONE];
+
+/// The oldest version whose programs may serve beside this schema, one release back: its steps since
+/// only add what those programs leave alone.
+pub const BESIDE: i64 = 7;
+
+/// The highest version of each deleted key and policy: receipts and results name versions, so no
+/// number is used twice.
+const GONE: &str = "
+CREATE TABLE gone (
+    tenant TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, version BIGINT NOT NULL,
+    PRIMARY KEY (tenant, kind, name)
+);
+";
 
 /// An index that finds evidence that no device has signed for its nonce: it is stored once, however
 /// often it is sent.

@@ -17,6 +17,9 @@ use crate::problem::{Kind, Result};
 /// How long to wait for a turn.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// A tenant's turn to change something; it lasts until this is dropped.
+pub struct Turn(#[expect(dead_code, reason = "held")] OwnedSemaphorePermit);
+
 /// The turns of all tenants.
 pub(super) struct Turns {
     quick: usize,
@@ -34,7 +37,7 @@ impl Turns {
     ///
     /// # Errors
     /// The changes before it take too long.
-    pub(super) async fn durable(&self, tenant: &str) -> Result<OwnedSemaphorePermit> {
+    pub(super) async fn durable(&self, tenant: &str) -> Result<Turn> {
         self.turn(tenant, 0).await
     }
 
@@ -42,18 +45,18 @@ impl Turns {
     ///
     /// # Errors
     /// The changes before it take too long.
-    pub(super) async fn quick(&self, tenant: &str) -> Result<OwnedSemaphorePermit> {
+    pub(super) async fn quick(&self, tenant: &str) -> Result<Turn> {
         self.turn(tenant, 1).await
     }
 
-    async fn turn(&self, tenant: &str, which: usize) -> Result<OwnedSemaphorePermit> {
+    async fn turn(&self, tenant: &str, which: usize) -> Result<Turn> {
         let turns = {
             let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
             let new = || [1, self.quick].map(|turns| Arc::new(Semaphore::new(turns)));
             Arc::clone(&tenants.entry(tenant.to_owned()).or_insert_with(new)[which])
         };
         match timeout(PATIENCE, turns.acquire_owned()).await {
-            Ok(Ok(turn)) => Ok(turn),
+            Ok(Ok(turn)) => Ok(Turn(turn)),
             _ => Err(Kind::Busy
                 .because(format!(
                     "tenant {tenant}: its earlier changes have waited for the database for {} s",

@@ -46,7 +46,7 @@ pub struct NewArgs {
     #[arg(long, value_name = "DIR")]
     vendor: PathBuf,
     /// Name of the vendor, in the trust anchor and in a newly created CA
-    #[arg(long, value_name = "TEXT", default_value = "image vendor")]
+    #[arg(long, value_name = "TEXT", default_value = "image-vendor")]
     vendor_name: String,
     /// Clock of the core: the highest possible one that is not faster [default: 66.7]
     #[arg(long, value_name = "MHZ")]

@@ -15,9 +15,10 @@ use crate::verify::text;
 /// Flags of `shef verifier register`.
 #[derive(clap::Args)]
 pub struct RegisterArgs {
-    /// Folder with anchors.toml, reference.toml and policy.toml, as `shef sim trust` writes it; or
-    /// an image, whose signer and reference values `shef image build` wrote beside it
-    #[arg(value_name = "FOLDER|IMAGE", required = true)]
+    /// Folder with anchors.toml, reference.toml and policy.toml, as `shef sim trust` writes it; trust
+    /// anchors, as in anchor.toml of `shef image secret`; or an image, whose signer and reference
+    /// values `shef image build` wrote beside it
+    #[arg(value_name = "FOLDER|ANCHORS.toml|IMAGE", required = true)]
     from: Vec<PathBuf>,
     /// Name of a folder's policy at the service
     #[arg(long, value_name = "NAME", default_value = "default")]
@@ -59,15 +60,19 @@ fn named(path: &Path) -> impl Fn(PolicyError) -> CliError + '_ {
     move |e| CliError::new(e.code(), format!("{}: {e}", path.display()))
 }
 
+fn of_anchors(path: &Path) -> Result<Vec<Registration>, CliError> {
+    let list = TrustAnchor::list_from_toml(&text(path)?).map_err(named(path))?;
+    Ok(list.into_iter().map(Registration::Anchor).collect())
+}
+
 fn of_folder(folder: &Path, policy: &str) -> Result<Vec<Registration>, CliError> {
     let [anchors, reference, typed] =
         ["anchors.toml", "reference.toml", "policy.toml"].map(|name| folder.join(name));
-    let list = TrustAnchor::list_from_toml(&text(&anchors)?).map_err(named(&anchors))?;
+    let mut all = of_anchors(&anchors)?;
     let values = ReferenceValues::from_toml(&text(&reference)?).map_err(named(&reference))?;
     let typed_text = text(&typed)?;
     AppraisalPolicy::from_toml(&typed_text).map_err(named(&typed))?;
     let parsed = Policy::from_toml(&typed_text).map_err(named(&typed))?;
-    let mut all: Vec<_> = list.into_iter().map(Registration::Anchor).collect();
     all.push(Registration::Reference { id: stem(folder)?, values });
     all.push(Registration::Policy { name: policy.to_owned(), policy: parsed });
     Ok(all)
@@ -126,7 +131,13 @@ fn send(service: &Service, what: &Registration) -> Result<Registered, CliError> 
 pub fn run(output: &Output, args: &RegisterArgs) -> Result<Exit, CliError> {
     let mut all = Vec::new();
     for path in &args.from {
-        all.extend(if path.is_dir() { of_folder(path, &args.policy)? } else { of_image(path)? });
+        all.extend(if path.is_dir() {
+            of_folder(path, &args.policy)?
+        } else if path.extension().is_some_and(|end| end == "toml") {
+            of_anchors(path)?
+        } else {
+            of_image(path)?
+        });
     }
     let service = args.service.open()?;
     let mut document = Document { url: service.url().to_owned(), registered: Vec::new() };

@@ -966,6 +966,15 @@ impl Service {
         self.send("POST", &path, "application/json", Some(body.to_string().as_bytes())).map(drop)
     }
 
+    /// Deletes a key, or one version of it that is not the newest.
+    ///
+    /// # Errors
+    /// As [`Service::get`].
+    pub fn delete_key(&self, name: &str, version: Option<u64>) -> Result<(), SdkError> {
+        let which = version.map_or_else(String::new, |version| format!("?version={version}"));
+        self.send("DELETE", &format!("/v1/keys/{}{which}", part(name)), "", None).map(drop)
+    }
+
     /// The keys, without their secrets.
     ///
     /// # Errors
@@ -998,6 +1007,17 @@ impl Service {
         let (all, mut page) =
             self.pages("/v1/receipts", "receipts", ordered(|row| row["seq"].as_u64()), |_| true)?;
         page["receipts"] = all.into();
+        Ok(page)
+    }
+
+    /// All events, in one document in the format of `GET /v1/events`: input for `shef audit verify`.
+    ///
+    /// # Errors
+    /// As [`Service::keys`].
+    pub fn events(&self) -> Result<Value, SdkError> {
+        let (all, mut page) =
+            self.pages("/v1/events", "events", ordered(|row| row["seq"].as_u64()), |_| true)?;
+        page["events"] = all.into();
         Ok(page)
     }
 
@@ -1125,7 +1145,8 @@ impl Service {
         Ok(format!("{name}@{}", answer["version"]))
     }
 
-    /// Removes a trust anchor, or reference values: `kind` is `trust-anchors` or `corims`.
+    /// Removes a trust anchor, reference values, or a policy that no key names: `kind` is
+    /// `trust-anchors`, `corims` or `policies`.
     ///
     /// # Errors
     /// As [`Service::get`].
@@ -1450,6 +1471,7 @@ mod tests {
             policy_digest: [6; 32],
             recipient_digest: [7; 32],
             to_host: false,
+            events: None,
         };
         let info = ReleaseInfo {
             tenant: "owner".into(),

@@ -141,6 +141,7 @@ fn make() -> Good {
         policy_digest: [4; 32],
         recipient_digest: [5; 32],
         to_host: false,
+        events: Some(shef_proto::event::NONE),
     };
     let vendor = world.reference.images[0].vendor;
     let corim_signer = CorimSigner::with_key("builder", signer().public_key())

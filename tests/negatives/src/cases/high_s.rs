@@ -156,6 +156,7 @@ fn of_service(key: &SigningKey) -> Vec<Seen> {
         policy_digest: [4; 32],
         recipient_digest: [5; 32],
         to_host: false,
+        events: None,
     };
     let receipt = receipt.sign(key);
     let head = Head { seq: 1, digest: [7; 32] };

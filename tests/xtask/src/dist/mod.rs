@@ -70,7 +70,8 @@ fn target() -> (&'static str, &'static str) {
 }
 
 fn build(target: &str) -> Result<PathBuf> {
-    let mut cargo = process::cargo("build --release --locked --quiet");
+    // A static program cannot load libraries of tokens.
+    let mut cargo = process::cargo("build --release --locked --quiet --no-default-features");
     cargo.args(["--package", PROGRAM, "--bin", PROGRAM, "--target", target]);
     if target == MUSL {
         cargo.env("CC_x86_64_unknown_linux_musl", "musl-gcc");

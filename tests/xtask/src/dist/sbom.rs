@@ -46,13 +46,22 @@ fn used(node: &Node) -> impl Iterator<Item = &PackageId> {
 fn reached<'a>(metadata: &'a Metadata, main: &'a Package) -> Vec<(&'a Package, Vec<&'a Package>)> {
     let nodes = metadata.resolve.iter().flat_map(|resolve| &resolve.nodes);
     let nodes: BTreeMap<&PackageId, &Node> = nodes.map(|node| (&node.id, node)).collect();
+    // The program is built without its optional dependencies.
+    let optional = |on: &PackageId| {
+        let named = |of: &&cargo_metadata::Dependency| of.name == *metadata[on].name;
+        main.dependencies.iter().find(named).is_some_and(|of| of.optional)
+    };
+    let used = |id: &'a PackageId| {
+        let all = nodes.get(id).into_iter().flat_map(|node| used(node));
+        all.filter(move |on| *id != main.id || !optional(on))
+    };
     let (mut reached, mut open) = (BTreeSet::new(), vec![&main.id]);
     while let Some(id) = open.pop() {
         if reached.insert(id) {
-            open.extend(nodes.get(id).into_iter().flat_map(|node| used(node)));
+            open.extend(used(id));
         }
     }
-    let used = |id| nodes.get(id).into_iter().flat_map(|node| used(node)).map(|on| &metadata[on]);
+    let used = |id| used(id).map(|on| &metadata[on]);
     reached.into_iter().map(|id| (&metadata[id], used(id).collect())).collect()
 }
 
@@ -127,8 +136,8 @@ mod tests {
             );
         }
         assert!(named("shef-verify").unwrap()["purl"].is_null());
-        // Dependencies of the tests only.
-        for name in ["ureq", "shef-fixtures", "shef", "proptest"] {
+        // Dependencies of the tests only, and of a feature that is left out.
+        for name in ["shef-fixtures", "shef", "proptest", "cryptoki"] {
             assert!(named(name).is_none(), "{name} is listed");
         }
         let refs: BTreeSet<&str> = sbom["dependencies"]

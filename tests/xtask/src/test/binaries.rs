@@ -133,6 +133,8 @@ pub enum Which {
     Normal,
     /// The tests of the full run: ignored otherwise, in a module `long`.
     Long,
+    /// Those that start a program of the version before, in a module `beside`.
+    Beside,
 }
 
 impl Binary {
@@ -171,13 +173,26 @@ impl Binary {
 
     /// Runs its tests; their output goes to a file, and to the outcome if a test fails.
     pub fn run(&self, which: &Which, verilator: &Path) -> Outcome {
+        self.run_in(self.command(verilator), which)
+    }
+
+    /// Runs those that start a program of the version before.
+    pub fn run_beside(&self, before: &Path, verilator: &Path) -> Outcome {
         let mut c = self.command(verilator);
-        let limit = if *which == Which::Long {
-            c.args(["--ignored", "long::"]);
-            LONG_LIMIT
-        } else {
-            LIMIT
+        c.env("SHEF_VERIFIERD_BEFORE", before);
+        self.run_in(c, &Which::Beside)
+    }
+
+    fn run_in(&self, mut c: Command, which: &Which) -> Outcome {
+        let limit = match which {
+            Which::Normal => LIMIT,
+            Which::Long | Which::Beside => LONG_LIMIT,
         };
+        match which {
+            Which::Normal => {}
+            Which::Long => drop(c.args(["--ignored", "long::"])),
+            Which::Beside => drop(c.args(["--ignored", "beside::"])),
+        }
         run_logged(c, &format!("{}-{which:?}.log", self.name().replace('/', "-")), limit)
     }
 }

@@ -5,7 +5,7 @@ use super::binaries::{self, Built, Rest, Which};
 use super::lanes::{Lanes, Outcome};
 use super::{BUILD, PACKAGES, PROVER, Plan, VERILATOR, checked, passes};
 use crate::process::{self, output, say};
-use crate::{compat, debian, deployment, formal, mutants, root, torture, vm};
+use crate::{compat, debian, deployment, formal, mutants, root, torture, upgrade, vm};
 use std::process::Command;
 
 /// Hostile attempts in total and per step.
@@ -66,6 +66,7 @@ pub fn steps<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built) {
     builds(plan, lanes);
     clients(plan, lanes);
     faults(plan, lanes);
+    beside(plan, lanes, built);
     // Mutants, the bench and the random operations take hours: they count as long as the RTL, its
     // tests, bench and model are unchanged. The normal run detects anything else that a change
     // could break in them.
@@ -135,6 +136,29 @@ fn faults<'a>(plan: &'a Plan, lanes: &Lanes<'a>) {
             Err(e) => checked(Err(e)),
         },
     );
+}
+
+/// Replicas of the verifier service of the version before and of this one, on one database.
+fn beside<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built) {
+    let name = "replicas of the version before beside those of this one";
+    let commit = match upgrade::commit() {
+        Ok(commit) => commit,
+        Err(e) => return plan.add(lanes, name, &[], |_| checked(Err(e))),
+    };
+    let is = |b: &&binaries::Binary| b.name() == "shef-verifierd/verifierd";
+    let Some(binary) = built.binaries.iter().find(is) else {
+        return plan.add(lanes, name, &[], |_| Outcome::failed("its test program is missing"));
+    };
+    let inputs = format!("{commit} {}", binary.key(&Which::Beside, &Rest::of(&plan.tree)));
+    plan.add_once(lanes, name, &[BUILD, PACKAGES], inputs, move || {
+        match upgrade::program(&commit) {
+            _ if !debian::has_postgres() => {
+                Outcome::skipped(format!("run `apt-get install -y {}`", torture::PACKAGES))
+            }
+            Ok(before) => binary.run_beside(&before, plan.verilator()),
+            Err(e) => checked(Err(e)),
+        }
+    });
 }
 
 /// Hostile attempts and random operations on the RTL.

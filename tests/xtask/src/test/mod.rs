@@ -307,10 +307,11 @@ impl Plan {
         self.add(lanes, PACKAGES, &[], |lanes| {
             type Packages = (&'static str, &'static str, fn() -> bool);
             let (openssl, clients) = compat::PACKAGES;
-            let short: [Packages; 3] = [
+            let short: [Packages; 4] = [
                 ("liblz4-dev zlib1g-dev", "wave files", debian::has_trace_libraries),
                 (torture::PACKAGES, "the verifier service on PostgreSQL", debian::has_postgres),
                 ("minisign", "signatures of the hashes", debian::has_minisign),
+                ("softhsm2 opensc", "keys in a token of PKCS #11", debian::has_softhsm),
             ];
             let full: [Packages; 2] = [
                 ("chromium", "the operator's page in a browser", debian::has_chromium),
