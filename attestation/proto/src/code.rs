@@ -12,13 +12,21 @@ pub struct Code {
     pub summary: &'static str,
     /// Its meaning and the remedy.
     pub help: &'static str,
+    /// HTTP status of a service's answers with it.
+    pub status: Option<u16>,
 }
 
 impl Code {
     /// A code from its three texts.
     #[must_use]
     pub const fn new(id: &'static str, summary: &'static str, help: &'static str) -> Self {
-        Self { id, summary, help }
+        Self { id, summary, help, status: None }
+    }
+
+    /// The code of answers with this HTTP status.
+    #[must_use]
+    pub const fn answered(self, status: u16) -> Self {
+        Self { status: Some(status), ..self }
     }
 }
 
@@ -93,7 +101,8 @@ pub const fn join<const N: usize>(lists: &[&[Code]]) -> [Code; N] {
 /// assert_eq!(DoorError::Key(KeyError::Bent { degrees: 9 }).code(), KeyError::CODES[0].id);
 /// ```
 ///
-/// `=> PATTERN EXPRESSION` gives the source of the code if the variant has no code; `if "FEATURE"
+/// `: [404] "summary", "help"` is for a code of a service, whose answers have this HTTP status. `=>
+/// PATTERN EXPRESSION` gives the source of the code if the variant has no code; `if "FEATURE"
 /// => PATTERN EXPRESSION` is for a variant that needs a feature of its crate. `also { "CODE":
 /// "summary", "help" }` after the enum lists codes that no variant ends with. `pub enum Name ->
 /// &str` is for an error that carries another object's code.
@@ -107,7 +116,7 @@ macro_rules! coded {
             $(
                 $(#[$doc:meta])*
                 $variant:ident $({ $($field:tt)* })? $(( $($inner:tt)* ))?
-                $(= $code:literal $(: $summary:literal, $help:literal)?)?
+                $(= $code:literal $(: $([$status:literal])? $summary:literal, $help:literal)?)?
                 $(if $feature:literal => $featured:tt $found_there:expr)?
                 $(=> $pattern:tt $found:expr)?
             ),* $(,)?
@@ -126,7 +135,9 @@ macro_rules! coded {
         impl $name {
             /// The codes declared with this error.
             $vis const CODES: &'static [$crate::code::Code] = &[
-                $($($($crate::code::Code::new($code, $summary, $help),)?)?)*
+                $($($(
+                    $crate::code::Code::new($code, $summary, $help)$(.answered($status))?,
+                )?)?)*
                 $($($crate::code::Code::new($more, $more_summary, $more_help),)*)?
             ];
 

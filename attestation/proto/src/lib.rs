@@ -48,7 +48,7 @@ const PARTS: &[&[code::Code]] = &[
     channel::ChannelError::CODES,
     hpke_suite::HpkeError::CODES,
     hpke_suite::SenderError::CODES,
-    service::CODES,
+    service::Kind::CODES,
 ];
 
 /// All codes of this crate.

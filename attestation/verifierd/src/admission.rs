@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
 use axum::body::{Body, Bytes};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -11,6 +12,8 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Body as _;
+use opentelemetry::Context;
+use opentelemetry::context::FutureExt as _;
 use shef_tls::admission::network;
 use tracing::Instrument as _;
 use zeroize::Zeroizing;
@@ -18,16 +21,17 @@ use zeroize::Zeroizing;
 use crate::api::{Route, Shared, kbs, routes};
 use crate::app::App;
 use crate::audit;
-use crate::auth::{Identity, Rate, identify};
+use crate::auth::{Identity, Rate, Standing, identify};
 use crate::bodies::Held;
 use crate::config::Config;
 use crate::lanes::{Lane, Place};
 use crate::metrics::Counter;
 use crate::oidc;
-use crate::problem::{Answered, Kind, Result};
+use crate::problem::{Answered, Because, Kind, Result};
 use crate::role::Need;
 use crate::secrets::random;
 use crate::server::Peer;
+use crate::traces;
 
 /// The header that names a request in its response, as the log does in each line about it.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -37,25 +41,38 @@ pub async fn every_request(State(app): Shared, request: Request, next: Next) -> 
     let id = hex::encode(random::<16>());
     // As an error, so that a filter that lets lines through lets it through with them.
     let span = tracing::error_span!(target: "audit", "request", id);
-    let mut response = answer(&app, request, next).instrument(span).await;
+    let route = request
+        .extensions()
+        .get::<MatchedPath>()
+        .and_then(|path| routes::find(request.method(), path.as_str()));
+    let mut response = answer(&app, route, request, next, &id).instrument(span).await;
     if let Ok(id) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, id);
     }
     response
 }
 
-async fn answer(app: &App, request: Request, next: Next) -> Response {
+async fn answer(
+    app: &Arc<App>,
+    route: Option<&'static Route>,
+    request: Request,
+    next: Next,
+    id: &str,
+) -> Response {
     let start = Instant::now();
-    let route = request
-        .extensions()
-        .get::<MatchedPath>()
-        .and_then(|path| routes::find(request.method(), path.as_str()));
     let method = request.method().clone();
     let mut who = None;
     let mut unread = !request.body().is_end_stream();
-    let mut response = match admit(app, route, request, &mut who, &mut unread).await {
+    let path = route.map(|route| route.path);
+    let draft = traces::draft(app.traces.as_ref(), &method, path, request.headers(), id);
+    let admitted = admit(app, route, request, &mut who, &mut unread).await;
+    let tenant = who.as_ref().map(|who| who.tenant.as_str());
+    // What exceeds its rate has no span either.
+    let exceeds = admitted.as_ref().is_err_and(|problem| problem.kind == Kind::RateLimited);
+    let context = draft.filter(|_| !exceeds).map_or_else(Context::new, |draft| draft.begin(tenant));
+    let mut response = match admitted {
         Ok((request, place, held)) => {
-            let response = next.run(request).await;
+            let response = next.run(request).with_context(context.clone()).await;
             drop((place, held));
             response
         }
@@ -73,13 +90,10 @@ async fn answer(app: &App, request: Request, next: Next) -> Response {
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
-    let path = route.map_or("other", |route| route.path);
+    let path = path.unwrap_or("other");
     let status = status_label(response.status().as_u16());
-    app.metrics.count(
-        Counter::Requests,
-        who.as_ref().map(|who| who.tenant.as_str()),
-        &[path, status],
-    );
+    app.metrics.count(Counter::Requests, tenant, &[path, status]);
+    traces::answered(&context, &response);
     app.metrics.took(start.elapsed().as_secs_f64());
     let code = response.extensions().get::<Answered>().map_or("", |code| code.0);
     tracing::debug!(%method, path, status, code, "request");
@@ -124,23 +138,24 @@ fn status_label(status: u16) -> &'static str {
 }
 
 async fn admit(
-    app: &App,
+    app: &Arc<App>,
     route: Option<&'static Route>,
     mut request: Request,
     who: &mut Option<Identity>,
     unread: &mut bool,
 ) -> Result<(Request, Option<Place>, Option<Held>)> {
-    let Some(route) = route else {
-        // No such path or method: the fallbacks answer without reading the body.
-        return Ok((request, None, None));
-    };
     let config = app.config.load_full();
     let peer = request.extensions().get::<Peer>().cloned();
     let address = peer.as_ref().map(|peer| network(peer.address.ip()));
-    let lane = route.lane();
-    let rate = Rate { rate: config.limits.rate, burst: config.limits.burst };
+    let lane = route.and_then(Route::lane);
+    let rate = rate(&config);
     let take = |who: Option<&Identity>| {
         app.rates.take(who, address, lane == Some(Lane::Revoke), rate, Instant::now())
+    };
+    let Some(route) = route else {
+        // No such path or method: the fallbacks answer without reading the body.
+        take(None)?;
+        return Ok((request, None, None));
     };
     if route.need == Need::Open {
         take(None)?;
@@ -154,6 +169,16 @@ async fn admit(
         *who = Some(identity.clone());
         take(Some(&identity))?;
         identity.demand(route.need)?;
+        let headers = request.headers().clone();
+        let caller: Arc<dyn Standing> = Arc::new(Caller {
+            app: Arc::clone(app),
+            identity: identity.clone(),
+            peer,
+            headers,
+            route,
+            config: Arc::clone(&config),
+        });
+        request.extensions_mut().insert(caller);
         request.extensions_mut().insert(identity);
     }
     let limit = if route.path.starts_with("/v1/corims")
@@ -163,7 +188,7 @@ async fn admit(
     } else {
         config.limits.body_bytes
     };
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
     let mut held = app.bodies.hold(who.as_ref(), &config.limits);
     let body =
         read(body, limit, Duration::from_secs(config.limits.body_seconds), &mut held).await?;
@@ -175,17 +200,9 @@ async fn admit(
             Some(app.lanes.enter(lane, who.as_ref(), address, alone).await?)
         }
     };
-    // Body and place may have taken their time: the caller must still have the rights that it had before.
-    if let Some(before) = who.as_ref() {
-        let now = app.config.load_full();
-        if peer.as_ref().is_some_and(|peer| peer.stale().is_some()) || !Arc::ptr_eq(&now, &config) {
-            let caller = (peer.as_ref(), &parts.headers);
-            let identity = known(app, &now, route, caller, &|| take(None)).await?;
-            if identity != *before {
-                let text = "the configuration has changed since this request began; send it again";
-                return Err(Kind::Unauthenticated.because(text));
-            }
-        }
+    // Body and place may have taken their time.
+    if let Some(caller) = parts.extensions.get::<Arc<dyn Standing>>().cloned() {
+        parts.extensions.insert(caller.confirmed().await?);
     }
     // After the body: an earlier answer would cost the client its connection.
     if route.changes() {
@@ -196,6 +213,46 @@ async fn admit(
         route.takes.demand(&parts.headers)?;
     }
     Ok((Request::from_parts(parts, Body::from(body)), place, Some(held)))
+}
+
+/// The caller of a request, as it was identified.
+#[derive(Clone)]
+struct Caller {
+    app: Arc<App>,
+    identity: Identity,
+    peer: Option<Peer>,
+    headers: HeaderMap,
+    route: &'static Route,
+    config: Arc<Config>,
+}
+
+#[async_trait]
+impl Standing for Caller {
+    fn is_certain(&self) -> bool {
+        let stale = self.peer.as_ref().is_some_and(|peer| peer.stale().is_some());
+        !stale && Arc::ptr_eq(&self.app.config.load(), &self.config)
+    }
+
+    async fn confirmed(&self) -> Result<Arc<dyn Standing>> {
+        if self.is_certain() {
+            return Ok(Arc::new(self.clone()));
+        }
+        let (app, config) = (&*self.app, self.app.config.load_full());
+        let address = self.peer.as_ref().map(|peer| network(peer.address.ip()));
+        let take = || app.rates.take(None, address, false, rate(&config), Instant::now());
+        let caller = (self.peer.as_ref(), &self.headers);
+        let identity = known(app, &config, self.route, caller, &take).await?;
+        if identity != self.identity {
+            let text = "the configuration has changed since this request began; send it again";
+            return Err(Kind::Unauthenticated.because(text));
+        }
+        Ok(Arc::new(Self { config, ..self.clone() }))
+    }
+}
+
+/// The rate of a full account.
+fn rate(config: &Config) -> Rate {
+    Rate { rate: config.limits.rate, burst: config.limits.burst }
 }
 
 /// Identifies the caller of a request, and logs a refusal. `take` runs before an identity provider is
@@ -221,7 +278,13 @@ async fn known(
     };
     let identity = match known {
         Err(_) if let Some((provider, token)) = shown => {
-            oidc::identify(&app.provider_keys, provider, token, take).await
+            // Signatures are verified within the rate of the address, which only forged ones take from.
+            let address = peer.filter(|peer| !peer.is_recognised());
+            let address = address.map(|peer| network(peer.address.ip()));
+            match app.rates.demand(address, rate(config), Instant::now()) {
+                Ok(()) => oidc::identify(&app.provider_keys, provider, token, take).await,
+                Err(problem) => Err(problem),
+            }
         }
         Err(_) if nobody && !headers.contains_key(header::AUTHORIZATION) => anonymous(config),
         Err(_) if nobody && kbs::takes_result(route) && kbs::bearer(headers).is_some() => {
@@ -235,7 +298,7 @@ async fn known(
         }
         (Ok(_), _) => {}
         (Err(problem), _) => {
-            audit::login_refused(&app.logins, peer.map(|peer| peer.address), &problem.detail);
+            audit::login_refused(&app.logins, peer.map(|peer| peer.address), &problem.with_cause());
         }
     }
     identity

@@ -1,9 +1,9 @@
 //! The running service's state.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use shef_console::Log;
@@ -15,19 +15,22 @@ use tokio::task::block_in_place;
 use zeroize::Zeroizing;
 
 use crate::appraiser::Received;
-use crate::audit::{Logins, Quiet};
+use crate::audit::{Logins, Refusals};
 use crate::auth::{Identity, Rates};
 use crate::bodies::Bodies;
 use crate::collateral::Collateral;
 use crate::config::{Config, Retention};
-use crate::held;
+use crate::keyring;
 use crate::lanes::Lanes;
 use crate::metrics::Metrics;
 use crate::oidc;
-use crate::problem::{Kind, Problem, Result};
+use crate::problem::{Because, Kind, Problem, Result};
 use crate::secrets::{Kek, Signer};
 use crate::store::{DeviceCounts, Event, FORGET, Store};
+use crate::time::Clock;
 use crate::tls;
+use crate::traces::Traces;
+use crate::vault;
 use crate::work_queue::WorkQueue;
 
 /// How long a replica uses its collateral before it checks the store for changes by other replicas.
@@ -35,29 +38,6 @@ const FRESH: Duration = Duration::from_secs(1);
 
 /// Capacity of the cache of certificate chains; an entry is about 2 KiB.
 const CHAINS: usize = 64 * 1024;
-
-/// Source of the time.
-#[derive(Debug, Default)]
-pub enum Clock {
-    /// The system.
-    #[default]
-    System,
-    /// A test.
-    Set(AtomicI64),
-}
-
-impl Clock {
-    /// Seconds since 1970.
-    #[must_use]
-    pub fn now(&self) -> i64 {
-        match self {
-            Self::System => SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .map_or(0, |passed| passed.as_secs() as i64),
-            Self::Set(now) => now.load(Ordering::Relaxed),
-        }
-    }
-}
 
 /// State of the service; shared by all requests.
 pub struct App {
@@ -71,6 +51,8 @@ pub struct App {
     pub signer: ArcSwap<Signer>,
     /// Counters.
     pub metrics: Arc<Metrics>,
+    /// Spans of requests, if there is a collector.
+    pub traces: Option<Traces>,
     /// Request rates of the tenants.
     pub rates: Rates,
     /// Places of requests in progress.
@@ -91,18 +73,15 @@ pub struct App {
     pub logins: Arc<Logins>,
     /// Whether deleted data may be left in the journal of SQLite.
     remains: AtomicBool,
-    /// Why the key that signs does not, as of the last probe.
-    unsigning: ArcSwapOption<String>,
+    /// How many configurations were read.
+    read: AtomicU64,
+    /// Whether a request has asked since the last probe if the key signs.
+    asked: AtomicBool,
     /// The keys of identity providers.
     pub provider_keys: oidc::Keys,
-    /// Limits, for each identity, the refusals that become events: no identity can crowd out
-    /// another's.
-    refusals: Mutex<HashMap<String, Quiet>>,
+    /// Limits the refusals that become events.
+    refusals: Refusals,
 }
-
-/// Refusals of one identity that may be recorded in a burst, and the time until one more may be:
-/// 1,440 a day.
-const REFUSALS: (u32, Duration) = (60, Duration::from_secs(60));
 
 /// Seconds for which a count of devices stays valid: counting a million takes a tenth of a second.
 const COUNTED_SECONDS: i64 = 15;
@@ -115,13 +94,29 @@ const COUNTED_SECONDS: i64 = 15;
 pub fn published(signer: &Signer, signers: &[String]) -> Result<()> {
     let known: Vec<_> =
         signer.public_keys().iter().map(|key| hex::encode(key.as_bytes())).collect();
-    match signers.iter().find(|key| !known.contains(key)) {
-        None => Ok(()),
-        Some(lost) => Err(Kind::Material.because(format!(
-            "the key {lost} has signed receipts of this database, and is neither signing.key nor one of the retired ones: put the line {lost} \
-             back into signing.key.retired"
-        ))),
-    }
+    let Some(at) = signers.iter().position(|key| !known.contains(key)) else { return Ok(()) };
+    let lost = &signers[at];
+    let help = format!("put the line {lost} back into signing.key.retired");
+    // The last one is the newest: the key of another replica, or the one that this one just replaced.
+    let help = if at + 1 == signers.len() {
+        format!(
+            "it is the newest one: if another replica signs with it, copy signing.key and signing.key.retired from there, and if this \
+             configuration replaces it, {help}"
+        )
+    } else {
+        help
+    };
+    Err(Kind::Material.because(format!(
+        "the key {lost} has signed receipts of this database, and is neither signing.key nor one of the retired ones: {help}"
+    )))
+}
+
+/// What a replica says whose audience is not that of the replica before.
+pub(crate) fn other_audience(own: &str, before: &str) -> String {
+    format!(
+        "the audience is {own}, and a service of this database began with {before} before: all replicas need the same, or each denies evidence \
+         for sessions of the others"
+    )
 }
 
 impl App {
@@ -131,8 +126,9 @@ impl App {
     /// A file or the database cannot be used.
     pub async fn open(config: Config, clock: Clock) -> Result<Arc<Self>> {
         crate::usage::started();
-        let kek = held::kek(&config)?;
-        let signer = held::signer(&config)?;
+        oidc::readable(&config.oidc_sources())?;
+        let kek = keyring::kek(&config)?;
+        let signer = keyring::signer(&config)?;
         let store = Store::open(&config.database, config.connections, &kek).await?;
         let app = Self {
             lanes: Lanes::new(config.limits.requests),
@@ -141,6 +137,7 @@ impl App {
             kek: ArcSwap::from_pointee(kek),
             signer: ArcSwap::from_pointee(signer),
             metrics: Arc::new(Metrics::default()),
+            traces: config.traces.as_ref().map(Traces::start).transpose()?,
             rates: Rates::default(),
             chains: Arc::new(MemoryChainCache::new(CHAINS).with_ready_keys(aws_lc_ready)),
             work_queues: Mutex::default(),
@@ -150,12 +147,14 @@ impl App {
             unwritable: ArcSwapOption::empty(),
             logins: Arc::default(),
             remains: AtomicBool::new(true),
-            unsigning: ArcSwapOption::empty(),
+            read: AtomicU64::new(0),
+            asked: AtomicBool::new(false),
             provider_keys: oidc::Keys::default(),
-            refusals: Mutex::default(),
+            refusals: Refusals::default(),
             config: ArcSwap::from_pointee(config),
         };
         app.sign_as(&app.signer.load()).await?;
+        app.begin_as(&app.config.load().audience).await?;
         app.limit();
         app.add_tenants().await?;
         app.bring_up_to_date().await?;
@@ -189,6 +188,14 @@ impl App {
         Ok(())
     }
 
+    /// Remembers the audience of this replica, and says if another replica had another one.
+    async fn begin_as(&self, audience: &str) -> Result<()> {
+        if let Some(before) = self.store.begin_as(audience).await? {
+            tracing::warn!("{}", other_audience(audience, &before));
+        }
+        Ok(())
+    }
+
     /// Checks that this replica signs with the newest key of its database, as all replicas should.
     ///
     /// # Errors
@@ -196,7 +203,7 @@ impl App {
     pub async fn signs_as_all(&self) -> Result<()> {
         let own = hex::encode(self.signer.load().public_keys()[0].as_bytes());
         match self.store.signers().await?.last() {
-            Some(newest) if *newest != own => Err(Kind::Store
+            Some(newest) if *newest != own => Err(Kind::Differs
                 .because(format!(
                     "this replica signs with the key {own}, and the newest one of the database is {newest}: give all replicas the same \
                      signing.key and signing.key.retired, and send SIGHUP; to return to an older key, make a new one with signing rotate"
@@ -249,28 +256,28 @@ impl App {
         Ok(())
     }
 
-    /// Whether the key that signs did so at the last probe.
+    /// Whether the key that signs did so the last time; a question here has [`App::probe_signer`]
+    /// find it out anew.
     ///
     /// # Errors
     /// Its token did not answer.
     pub fn signs(&self) -> Result<()> {
-        match self.unsigning.load_full() {
-            None => Ok(()),
-            Some(why) => Err(Kind::Vault.because(String::clone(&why)).retry_after(5)),
-        }
+        self.asked.store(true, Ordering::Relaxed);
+        self.signer.load().failed().map_or(Ok(()), Err)
     }
 
-    /// Has the key that signs sign something.
+    /// Finds out whether the key that signs can do so, if a request has asked since the last time. A
+    /// token does not sign without need, nor once for each request of a stranger.
     ///
     /// # Errors
     /// Its token does not answer.
     pub async fn probe_signer(&self) -> Result<()> {
+        if !self.asked.swap(false, Ordering::Relaxed) {
+            return Ok(());
+        }
         let signer = self.signer.load_full();
-        let done = tokio::task::spawn_blocking(move || signer.works()).await;
-        let done = done.map_err(|error| Kind::Internal.because(error.to_string()))?;
-        let why = done.as_ref().err().map(|problem| Arc::new(problem.with_cause()));
-        self.unsigning.store(why);
-        done
+        let done = tokio::task::spawn_blocking(move || signer.probe()).await;
+        done.map_err(|error| Kind::Internal.because(error.to_string()))?
     }
 
     /// Adds what older versions did not remember or sign, once, after a schema migration. Also
@@ -358,16 +365,8 @@ impl App {
     }
 
     /// Records a refusal as an event of its tenant; if there are too many, only their number.
-    /// # Panics
-    /// Never: nothing panics under the lock.
     pub async fn refused(&self, who: &Identity, what: &str) {
-        let passed = {
-            let mut all = self.refusals.lock().expect("no panic under this lock");
-            all.entry(who.uri())
-                .or_insert_with(|| Quiet::new(REFUSALS.0, REFUSALS.1))
-                .pass(Instant::now())
-        };
-        let Some(held_back) = passed else { return };
+        let Some(held_back) = self.refusals.pass(who, Instant::now()) else { return };
         crate::audit::change(who, "refused", what);
         let what = if held_back == 0 {
             what.to_owned()
@@ -388,25 +387,31 @@ impl App {
 
     async fn add_tenants(&self) -> Result<()> {
         let config = self.config.load_full();
-        let names: Vec<&str> = config.tenants.iter().map(|tenant| tenant.name.as_str()).collect();
-        self.store.add_tenants(&names).await
+        self.store.add_tenants(&config.tenant_names()).await
     }
 
     /// Applies a new configuration: tenants, tokens, limits, signing keys, KEK. The settings that
-    /// [`Config::fixed`] lists stay unchanged.
+    /// [`Config::fixed`] lists stay unchanged. `number` is that of [`App::withdraw`].
     ///
     /// # Errors
-    /// A file cannot be used; the old configuration stays.
-    pub async fn reload(&self, config: Config) -> Result<()> {
-        let signer = held::signer(&config)?;
-        let kek = held::kek(&config)?;
+    /// A file cannot be used, or a newer configuration was read in the meantime; the old one stays.
+    pub async fn reload(&self, config: Config, number: u64) -> Result<()> {
+        oidc::readable(&config.oidc_sources())?;
+        let config = Arc::new(config);
+        let of = Arc::clone(&config);
+        let keys = vault::aside(move || Ok((keyring::signer(&of)?, keyring::kek(&of)?)));
+        let (signer, kek) = keys.await?;
         self.store.check_kek(&kek).await?;
         self.sign_as(&signer).await?;
-        let before = self.config.swap(Arc::new(config));
-        if let Err(problem) = self.add_tenants().await {
-            self.config.store(before);
-            return Err(problem);
+        self.begin_as(&config.audience).await?;
+        self.store.add_tenants(&config.tenant_names()).await?;
+        // Nothing waits from here on: rights that were withdrawn must not come back.
+        if self.read.load(Ordering::Relaxed) != number {
+            return Err(
+                Kind::Busy.because("a newer configuration was read before this one was in force")
+            );
         }
+        self.config.store(config);
         self.limit();
         self.signer.store(Arc::new(signer));
         self.kek.store(Arc::new(kek));
@@ -414,9 +419,13 @@ impl App {
     }
 
     /// Takes from callers the rights that they do not have in a new configuration. Depends on
-    /// nothing else in it.
-    pub fn withdraw(&self, new: &Config) {
-        self.config.store(Arc::new(self.config.load().without_removed(new)));
+    /// nothing else in it. Returns the number of the configuration.
+    pub fn withdraw(&self, new: &Config) -> u64 {
+        let number = self.read.fetch_add(1, Ordering::Relaxed) + 1;
+        let kept = self.config.load().without_removed(new);
+        self.store.keep_tenants(&kept.tenant_names());
+        self.config.store(Arc::new(kept));
+        number
     }
 
     /// Unseals a secret from the database.

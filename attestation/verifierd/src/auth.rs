@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use async_trait::async_trait;
 use axum::http::{HeaderMap, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -18,12 +19,25 @@ use x509_cert::ext::pkix::name::GeneralName;
 
 use crate::config::Config;
 use crate::name::is_name;
-use crate::problem::{Kind, Result};
+use crate::problem::{Because, Kind, Result};
 use crate::role::{Need, Role};
 use crate::secrets::sha256;
 
 /// The name of callers without credentials.
 const ANONYMOUS: &str = "Anonymous";
+
+/// The rights of the caller of a request, which may be taken away while the request waits.
+#[async_trait]
+pub trait Standing: Send + Sync {
+    /// Whether nothing has changed since the caller was identified.
+    fn is_certain(&self) -> bool;
+
+    /// Identifies the caller again if anything has changed.
+    ///
+    /// # Errors
+    /// The caller has not the same rights any more.
+    async fn confirmed(&self) -> Result<Arc<dyn Standing>>;
+}
 
 /// A known caller: the key under which its requests and their bodies are counted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -263,16 +277,8 @@ impl Rates {
             let full = f64::from(whole.burst) / f64::from(half.rate);
             buckets.retain(|_, bucket| now.duration_since(bucket.1).as_secs_f64() < full);
         }
-        for (account, Rate { rate, burst }) in &all {
-            let bucket = buckets.entry(account.clone()).or_insert((f64::from(*burst), now));
-            let passed = now.saturating_duration_since(bucket.1).as_secs_f64();
-            *bucket = ((bucket.0 + passed * f64::from(*rate)).min(f64::from(*burst)), now);
-            if bucket.0 < 1.0 {
-                let wait = ((1.0 - bucket.0) / f64::from(*rate)).ceil().max(1.0);
-                return Err(Kind::RateLimited
-                    .because(format!("{account}: more than {rate} requests a second"))
-                    .retry_after(wait as u64));
-            }
+        for (account, rate) in &all {
+            fill(&mut buckets, account, *rate, now)?;
         }
         for (account, _) in &all {
             if let Some(bucket) = buckets.get_mut(account) {
@@ -281,6 +287,42 @@ impl Rates {
         }
         Ok(())
     }
+
+    /// Demands that an address has a request left, and takes none.
+    ///
+    /// # Errors
+    /// Its bucket is empty.
+    ///
+    /// # Panics
+    /// Never: nothing panics under the lock.
+    pub fn demand(&self, address: Option<IpAddr>, whole: Rate, now: Instant) -> Result<()> {
+        let Some(address) = address else { return Ok(()) };
+        let mut buckets = self.buckets.lock().expect("no panic under this lock");
+        fill(&mut buckets, &Account::Address(address), whole.half(), now)
+    }
+}
+
+/// Adds to a bucket what it has got since the last time.
+///
+/// # Errors
+/// It is empty.
+fn fill(
+    buckets: &mut HashMap<Account, Bucket>,
+    account: &Account,
+    Rate { rate, burst }: Rate,
+    now: Instant,
+) -> Result<()> {
+    let (rate, burst) = (f64::from(rate), f64::from(burst));
+    let bucket = buckets.entry(account.clone()).or_insert((burst, now));
+    let passed = now.saturating_duration_since(bucket.1).as_secs_f64();
+    *bucket = ((bucket.0 + passed * rate).min(burst), now);
+    if bucket.0 >= 1.0 {
+        return Ok(());
+    }
+    let wait = ((1.0 - bucket.0) / rate).ceil().max(1.0);
+    Err(Kind::RateLimited
+        .because(format!("{account}: more than {rate} requests a second"))
+        .retry_after(wait as u64))
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use shef_proto::event::{EventAudit, EventError};
 use shef_proto::receipt::{Audit, Forgotten, Head};
 
 use crate::config::{Config, Database};
-use crate::held::{self, signer};
-use crate::problem::{Kind, Problem, Result};
+use crate::keyring::{self, signer};
+use crate::problem::{Because, Kind, Problem, Result};
 use crate::secrets::Kek;
 use crate::store::{EventRow, Store, version};
 
@@ -20,7 +20,7 @@ fn cannot(path: &Path, error: impl std::fmt::Display) -> Problem {
 
 /// Opens the database for reading, beside the running service.
 async fn look(config: &Config, present: bool) -> Result<Store> {
-    let store = Store::look(&config.database, &held::kek(config)?, present).await?;
+    let store = Store::look(&config.database, &keyring::kek(config)?, present).await?;
     store.ok_or_else(|| {
         Kind::Store.because("there is no database yet: `shef-verifierd run` makes it")
     })
@@ -57,7 +57,7 @@ pub async fn backup(config: &Config, to: &Path) -> Result<()> {
     if let Some(what) = config.reserved(to) {
         return Err(cannot(to, format!("is the file of {what}; give another name")));
     }
-    let kek = held::kek(config)?;
+    let kek = keyring::kek(config)?;
     let store = look(config, false).await?;
     let made = async {
         if store.found == 0 {
@@ -91,7 +91,7 @@ pub async fn restore(config: &Config, from: &Path, now: i64) -> Result<()> {
             from.display()
         )));
     };
-    let kek = held::kek(config)?;
+    let kek = keyring::kek(config)?;
     let mut backup = files::open(from).map_err(|error| cannot(from, error))?;
     let [_, wal, _, journal] = Database::files(from);
     for name in [wal, journal] {
@@ -136,10 +136,9 @@ pub async fn restore(config: &Config, from: &Path, now: i64) -> Result<()> {
             kind.because(format!("{} cannot be restored: {why}", from.display()))
         })?;
         let store = Store::command(&Database::Sqlite(part.path().to_owned()), &kek).await?;
-        // One more second: a session made within this second expires then.
-        let forgot = store.forget_sessions(now + config.limits.session_seconds + 1).await;
+        let done = ended(config, &store, now).await;
         store.close().await;
-        forgot
+        done
     }
     .await;
     // Closing its last connection, SQLite has written its journal into the database.
@@ -161,18 +160,37 @@ pub async fn restore(config: &Config, from: &Path, now: i64) -> Result<()> {
 /// were. Receipts after that moment are missing, and an audit against a younger head reports that.
 ///
 /// # Errors
-/// The database is SQLite's, does not pass the audit, or does not answer; its sessions stay then.
+/// The database is SQLite's, is empty or in use, still recovers, does not pass the audit, or does not
+/// answer; its sessions stay then.
 pub async fn restored(config: &Config, now: i64) -> Result<Vec<Audited>> {
     if matches!(config.database, Database::Sqlite(_)) {
         return Err(Kind::Backup
             .because("the database is SQLite's: expected the copy to restore, as --from FILE"));
     }
+    let kek = keyring::kek(config)?;
+    let looked = Store::look(&config.database, &kek, false).await?;
+    if let Some(store) = looked {
+        let (promoted, others) = (store.promoted().await, store.others().await);
+        let empty = store.found == 0;
+        store.close().await;
+        promoted?;
+        if empty {
+            return Err(Kind::Backup.because(
+                "the database is empty: restore a copy into it first, as with `pg_restore --dbname=URL FILE`, or correct storage.url",
+            ));
+        }
+        let others = others?;
+        if others > 0 {
+            return Err(Kind::Backup.because(format!(
+                "a service or another command uses the database ({others} sessions of shef-verifierd): stop every replica, and run this again"
+            )));
+        }
+    }
     // An older copy gets the tables that the audit needs.
-    let store = Store::command(&config.database, &held::kek(config)?).await?;
+    let store = Store::command(&config.database, &kek).await?;
     let done = async {
         let audited = audit_in(config, &store).await?;
-        store.forget_sessions(now + config.limits.session_seconds + 1).await?;
-        store.note("restored", "", now).await?;
+        ended(config, &store, now).await?;
         Ok(audited)
     }
     .await;
@@ -180,11 +198,21 @@ pub async fn restored(config: &Config, now: i64) -> Result<Vec<Audited>> {
     done
 }
 
+/// Ends the sessions that were open in a restored database, and records the restore in the chain of
+/// every tenant.
+async fn ended(config: &Config, store: &Store, now: i64) -> Result<()> {
+    // One more second: a session made within this second expires then.
+    store.forget_sessions(now + config.limits.session_seconds + 1).await?;
+    store.note("restored", "", now).await
+}
+
 /// A tenant's verified chains.
 #[derive(Clone, Debug)]
 pub struct Audited {
     /// Tenant.
     pub tenant: String,
+    /// Whether the configuration names it. One that was erased keeps its chains.
+    pub configured: bool,
     /// Where the kept receipts begin.
     pub from: Head,
     /// The head.
@@ -195,7 +223,7 @@ pub struct Audited {
     pub events_head: Vec<u8>,
 }
 
-/// Verifies the receipts of every configured tenant, from the oldest kept to the head, and its
+/// Verifies the receipts of every tenant of the configuration and of the database, from the oldest kept to the head, and its
 /// events, which must be those that receipts name. The chain begins at the first receipt, or at the
 /// service's signed statement that it deleted earlier ones.
 ///
@@ -220,22 +248,30 @@ async fn audit_copy(config: &Config, path: &Path, kek: &Kek) -> Result<()> {
     audited
 }
 
+/// The tenants of the configuration, and then those that only the database has.
+async fn tenants_of(config: &Config, store: &Store) -> Result<Vec<String>> {
+    let mut names: Vec<String> = config.tenant_names().into_iter().map(str::to_owned).collect();
+    let others = store.tenants().await?;
+    names.extend(others.into_iter().filter(|name| config.tenant(name).is_none()));
+    Ok(names)
+}
+
 async fn audit_in(config: &Config, store: &Store) -> Result<Vec<Audited>> {
     let keys: Vec<_> = signer(config)?.keys().into_iter().map(|key| key.key).collect();
     let mut list = Vec::new();
-    for tenant in &config.tenants {
-        let heads = store.heads(&tenant.name).await?;
+    for tenant in tenants_of(config, store).await? {
+        let heads = store.heads(&tenant).await?;
         let bad = |error: shef_proto::receipt::ReceiptError| {
-            Kind::Audit.because(format!("tenant {}: {error} ({})", tenant.name, error.code()))
+            Kind::Audit.because(format!("tenant {tenant}: {error} ({})", error.code()))
         };
         if heads.kept.seq > 0 {
-            Forgotten::verify(&heads.signed, &keys, &tenant.name, heads.kept).map_err(bad)?;
+            Forgotten::verify(&heads.signed, &keys, &tenant, heads.kept).map_err(bad)?;
         }
         let from = if heads.kept.seq > 0 { Some(heads.kept) } else { None };
-        let mut audit = Audit::new(&tenant.name, &keys, from);
-        let mut events = EventAudit::new(&tenant.name);
+        let mut audit = Audit::new(&tenant, &keys, from);
+        let mut events = EventAudit::new(&tenant);
         loop {
-            let rows = store.receipts(&tenant.name, None, audit.head().seq as i64, PAGE).await?;
+            let rows = store.receipts(&tenant, None, audit.head().seq as i64, PAGE).await?;
             if rows.is_empty() {
                 break;
             }
@@ -246,9 +282,10 @@ async fn audit_in(config: &Config, store: &Store) -> Result<Vec<Audited>> {
         }
         audit.finish(&heads.head).map_err(bad)?;
         let (events, events_head) =
-            events_of::<Problem>(store, &tenant.name, events, &mut |_| Ok(())).await?;
+            events_of::<Problem>(store, &tenant, events, &mut |_| Ok(())).await?;
         list.push(Audited {
-            tenant: tenant.name.clone(),
+            configured: config.tenant(&tenant).is_some(),
+            tenant,
             from: heads.kept,
             head: heads.head,
             events,
@@ -283,7 +320,7 @@ async fn events_of<E: From<Problem>>(
     }
 }
 
-/// Passes every event of one tenant or of all to `out`, as one line of JSON with its tenant, and
+/// Passes every event of one tenant or of all, of the configuration and of the database, to `out`, as one line of JSON with its tenant, and
 /// verifies the chains on the way.
 ///
 /// # Errors
@@ -293,21 +330,24 @@ pub async fn events<E: From<Problem>>(
     tenant: Option<&str>,
     mut out: impl FnMut(&str) -> Result<(), E>,
 ) -> Result<(), E> {
-    if let Some(name) = tenant.filter(|name| config.tenant(name).is_none()) {
-        let text = format!("there is no tenant {name} in the configuration");
-        return Err(Kind::Config.because(text).into());
-    }
     let store = still(config).await?;
     let result = async {
-        for known in
-            config.tenants.iter().filter(|known| tenant.is_none_or(|name| name == known.name))
-        {
+        let mut names = tenants_of(config, &store).await?;
+        if let Some(name) = tenant {
+            names.retain(|known| known == name);
+            if names.is_empty() {
+                let text =
+                    format!("there is no tenant {name} in the configuration or the database");
+                return Err(Kind::Config.because(text).into());
+            }
+        }
+        for name in &names {
             let mut take = |row: &EventRow| {
                 let mut line = serde_json::json!(row);
-                line["tenant"] = serde_json::json!(known.name);
+                line["tenant"] = serde_json::json!(name);
                 out(&line.to_string())
             };
-            events_of(&store, &known.name, EventAudit::new(&known.name), &mut take).await?;
+            events_of(&store, name, EventAudit::new(name), &mut take).await?;
         }
         Ok(())
     }

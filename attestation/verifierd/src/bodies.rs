@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::auth::Identity;
 use crate::config::Limits;
-use crate::problem::{Kind, Result};
+use crate::problem::{Because, Kind, Result};
 use crate::role::Role;
 
 /// The caller; `None` without credentials.

@@ -1,18 +1,19 @@
 //! `shef-verifierd check`: checks a configuration, its files and its database, beside the service
 //! that may run on it. Writes nothing.
 
-use crate::app::published;
+use crate::app::{other_audience, published};
 use crate::collateral::{Before, Collateral};
 use crate::config::{Config, Database};
-use crate::held::{self, signer};
 use crate::init;
+use crate::keyring::{self, signer};
 use crate::oidc;
-use crate::problem::{Kind, Result};
+use crate::problem::{Because, Kind, Result};
 use crate::run::{descriptors, ends_soon};
 use crate::secrets::Signer;
 use crate::store::{Store, version};
 use crate::time;
 use crate::tls;
+use crate::traces;
 
 /// Findings about a valid configuration.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +33,7 @@ pub async fn check(config: &Config, now: i64) -> Result<Report> {
     tls::server(&config.tls, now)?;
     init::authority_is_private(&config.file)?;
     let signer = signer(config)?;
-    let kek = held::kek(config)?;
+    let kek = keyring::kek(config)?;
     let mut report = Report::default();
     report.notes.push(format!(
         "public keys: the present one, and {} retired",
@@ -48,7 +49,20 @@ pub async fn check(config: &Config, now: i64) -> Result<Report> {
         let source = provider.source.clone();
         let keys = tokio::task::spawn_blocking(move || oidc::check(&source)).await;
         let keys = keys.map_err(|error| Kind::Internal.because(error.to_string()))??;
-        report.notes.push(format!("{}: {keys} keys", provider.source.issuer));
+        report.notes.push(format!(
+            "{}: keys that verify its tokens: {} ({})",
+            provider.source.issuer,
+            keys.len(),
+            keys.join(", ")
+        ));
+    }
+    if let Some(traces) = config.traces.clone() {
+        let endpoint = traces.endpoint.clone();
+        let checked = tokio::task::spawn_blocking(move || traces::check(&traces)).await;
+        match checked.map_err(|error| Kind::Internal.because(error.to_string()))?? {
+            Ok(()) => report.notes.push(format!("{endpoint}: takes spans")),
+            Err(why) => report.warnings.push(format!("spans will be lost: {why}")),
+        }
     }
     let mut ends = tls::ends(&config.tls)?;
     match Store::look(&config.database, &kek, false).await? {
@@ -78,11 +92,18 @@ async fn look(
     report: &mut Report,
     ends: &mut Vec<(&'static str, i64)>,
 ) -> Result<()> {
+    store.promoted().await?;
+    if store.found < version() {
+        store.may_extend().await?;
+    }
     if store.found == 0 {
         report.notes.push("the database is empty: run makes its tables".into());
         return Ok(());
     }
     store.sound().await?;
+    if let Some(before) = store.audience().await?.filter(|before| *before != config.audience) {
+        report.warnings.push(other_audience(&config.audience, &before));
+    }
     published(signer, &store.signers().await?)?;
     let of = if matches!(config.database, Database::Sqlite(_)) { "SQLite" } else { "PostgreSQL" };
     if store.found < version() {

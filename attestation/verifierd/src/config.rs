@@ -6,6 +6,7 @@ mod limits;
 mod oidc;
 mod pkcs11;
 mod storage;
+mod traces;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -14,8 +15,8 @@ use serde::Deserialize;
 use shef_files as files;
 use toml::Spanned;
 
-use crate::problem::{Kind, Problem, Result};
-use crate::secrets::open_private;
+use crate::problem::{Because, Kind, Problem, Result};
+use crate::secrets::{credentials, open_private};
 
 use at::{At, place};
 
@@ -24,6 +25,7 @@ pub use limits::{Limits, Retention};
 pub use oidc::{Grant, Oidc, Source};
 pub use pkcs11::Pkcs11;
 pub use storage::{Database, Server};
+pub use traces::Traces;
 
 /// Whether clients must present certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -63,6 +65,7 @@ struct File {
     #[serde(default)]
     oidc: Vec<Spanned<oidc::OidcFile>>,
     pkcs11: Option<Spanned<pkcs11::Pkcs11File>>,
+    traces: Option<traces::TracesFile>,
 }
 
 /// Files for TLS. Relative paths start at the configuration's folder.
@@ -152,6 +155,8 @@ pub struct Config {
     pub oidc: Vec<Oidc>,
     /// Keys in a token.
     pub pkcs11: Option<Pkcs11>,
+    /// The collector of spans.
+    pub traces: Option<Traces>,
 }
 
 /// Why an audience with a scheme is no URL. One without is any text.
@@ -195,6 +200,7 @@ impl Config {
             ("storage.kek", self.kek.clone()),
             ("signing.key", self.signing_key.clone()),
             ("the retired signing keys", self.rotated()),
+            ("the next signing key", self.next_key()),
             ("tls.certificate", self.tls.certificate.clone()),
             ("tls.key", self.tls.key.clone()),
             ("tls.client_ca", self.tls.client_ca.clone()),
@@ -205,6 +211,11 @@ impl Config {
         let cas = self.oidc.iter().filter_map(|oidc| oidc.source.ca.clone());
         all.extend(cas.map(|path| ("oidc.ca", path)));
         all.extend(self.pkcs11.iter().map(|token| ("pkcs11.pin_file", token.pin_file.clone())));
+        if let Some(traces) = &self.traces {
+            all.extend(traces.ca.iter().map(|path| ("traces.ca", path.clone())));
+            let headers = traces.headers_file.iter();
+            all.extend(headers.map(|path| ("traces.headers_file", path.clone())));
+        }
         let mut folders = vec![
             files::folder(&self.file),
             files::folder(&self.tls.client_ca),
@@ -255,18 +266,40 @@ impl Config {
             .unwrap_or(path)
     }
 
+    /// The names of all tenants.
+    #[must_use]
+    pub fn tenant_names(&self) -> Vec<&str> {
+        self.tenants.iter().map(|tenant| tenant.name.as_str()).collect()
+    }
+
     /// The tenant of this name.
     #[must_use]
     pub fn tenant(&self, name: &str) -> Option<&Tenant> {
         self.tenants.iter().find(|tenant| tenant.name == name)
     }
 
+    /// Where the keys of the identity providers come from.
+    #[must_use]
+    pub fn oidc_sources(&self) -> Vec<Source> {
+        self.oidc.iter().map(|oidc| oidc.source.clone()).collect()
+    }
+
     /// The file beside the signing key in which `shef-verifierd signing rotate` keeps the retired
     /// public keys.
     #[must_use]
     pub fn rotated(&self) -> PathBuf {
+        self.beside_key(".retired")
+    }
+
+    /// The file beside the signing key in which `shef-verifierd signing prepare` keeps the next one.
+    #[must_use]
+    pub fn next_key(&self) -> PathBuf {
+        self.beside_key(".next")
+    }
+
+    fn beside_key(&self, end: &str) -> PathBuf {
         let mut name = self.signing_key.as_os_str().to_owned();
-        name.push(".retired");
+        name.push(end);
         name.into()
     }
 
@@ -307,6 +340,7 @@ impl Config {
             ("limits.connections", a.connections == b.connections),
             ("limits.connection_seconds", a.connection_seconds == b.connection_seconds),
             ("limits.requests", a.requests == b.requests),
+            ("traces", self.traces == other.traces),
         ];
         all.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect()
     }
@@ -340,7 +374,12 @@ impl Config {
     /// # Errors
     /// Not TOML, or an invalid value; the error says where.
     pub fn parse(text: &str, name: &str, folder: &Path) -> Result<Self> {
-        let at = At { name, text };
+        let credentials = credentials();
+        Self::parse_at(&At { name, text, folder, credentials: credentials.as_deref() })
+    }
+
+    fn parse_at(at: &At<'_>) -> Result<Self> {
+        let At { name, text, folder, .. } = *at;
         let file: File = toml::from_str(text)
             .map_err(|error| at.error(&error.span().unwrap_or(0..0), error.message()))?;
         let listen = file.listen.get_ref().parse().map_err(|_| {
@@ -366,22 +405,23 @@ impl Config {
         if let Some(why) = bad_url(&audience) {
             return Err(at.error(&file.audience.span(), format!("audience {audience:?} {why}")));
         }
-        let database = storage::database(&at, &file.storage, folder)?;
-        let tenants = callers::tenants(&at, &file.tenant)?;
+        let database = storage::database(at, &file.storage)?;
+        let tenants = callers::tenants(at, &file.tenant)?;
         if tenants.is_empty() {
             return Err(at.error(&(text.len()..text.len()), "there is no [[tenant]]"));
         }
-        callers::check_compat(&at, &file.compat, &tenants)?;
-        limits::check(&at, &file.limits, &file.retention, file.storage.connections)?;
-        let operators = callers::operators(&at, &file.service, &tenants)?;
-        let oidc = oidc::providers(&at, &file.oidc, &tenants, folder)?;
-        let pkcs11 = pkcs11::token(&at, file.pkcs11.as_ref(), folder)?;
+        callers::check_compat(at, &file.compat, &tenants)?;
+        limits::check(at, &file.limits, &file.retention, file.storage.connections)?;
+        let operators = callers::operators(at, &file.service, &tenants)?;
+        let oidc = oidc::providers(at, &file.oidc, &tenants)?;
+        let pkcs11 = pkcs11::token(at, file.pkcs11.as_ref())?;
+        let traces = traces::traces(at, file.traces.as_ref())?;
         let mut tls = file.tls;
         for path in [&mut tls.certificate, &mut tls.key, &mut tls.client_ca]
             .into_iter()
             .chain(&mut tls.crls)
         {
-            *path = folder.join(&*path);
+            *path = at.path(path)?;
         }
         let config = Self {
             file: folder.join(Path::new(name).file_name().unwrap_or_default()),
@@ -390,9 +430,14 @@ impl Config {
             tls,
             database,
             connections: file.storage.connections,
-            kek: folder.join(file.storage.kek),
-            signing_key: folder.join(file.signing.key),
-            retired: file.signing.retired.into_iter().map(|path| folder.join(path)).collect(),
+            kek: at.path(&file.storage.kek)?,
+            signing_key: at.path(&file.signing.key)?,
+            retired: file
+                .signing
+                .retired
+                .iter()
+                .map(|path| at.path(path))
+                .collect::<Result<_>>()?,
             limits: file.limits,
             retention: file.retention,
             audit: file.audit,
@@ -401,6 +446,7 @@ impl Config {
             tenants,
             oidc,
             pkcs11,
+            traces,
         };
         let others = config.files().into_iter().filter(|(what, _)| *what != "storage.kek");
         if let Some((what, _)) = others.into_iter().find(|(_, other)| same_file(&config.kek, other))
@@ -432,6 +478,42 @@ mod tests {
             matches!(config.database, Database::Sqlite(path) if path == Path::new("/x/verifierd.db"))
         );
         assert_eq!(config.limits.body_bytes, 65_536);
+    }
+
+    #[test]
+    fn a_path_with_percent_d_is_a_credential_of_systemd() {
+        let text = format!(
+            "{GOOD}# kek = \"%d/kek\"\n[storage]\nurl = \"postgres://u@h/d\"\npassword_file = \"%d/db\"\nkek = \"%d/kek\"\n\
+             [signing]\nkey = \"%d/signing\"\n[tls]\nkey = \"%d/tls\"\n\
+             [traces]\nendpoint = \"https://c.example/v1/traces\"\nheaders_file = \"%d/headers\"\n"
+        );
+        let parse = |text: &str, credentials| {
+            let folder = Path::new("/x");
+            Config::parse_at(&At { name: "v.toml", text, folder, credentials })
+        };
+        let config = parse(&text, Some(Path::new("/run/c"))).unwrap();
+        let Database::Postgres(server) = config.database else { panic!("no server") };
+        let found = [
+            server.password_file.unwrap(),
+            config.kek,
+            config.signing_key,
+            config.tls.key,
+            config.traces.unwrap().headers_file.unwrap(),
+        ];
+        for (path, name) in found.iter().zip(["db", "kek", "signing", "tls", "headers"]) {
+            assert_eq!(*path, Path::new("/run/c").join(name));
+        }
+        assert_eq!(config.tls.certificate, Path::new("/x/server.pem"));
+        // Without credentials, a value that names one is shown, and no comment.
+        let said = parse(&text, None).unwrap_err().detail;
+        assert!(said.starts_with("v.toml:8:17: \"%d/db\""), "{said}");
+        let said = parse(&text.replace("%d/db", "db"), None).unwrap_err().detail;
+        assert!(said.starts_with("v.toml:16:16: \"%d/headers\""), "{said}");
+        let token = format!(
+            "{GOOD}[pkcs11]\nmodule = \"m.so\"\ntoken = \"t\"\nsigning = \"s\"\npin_file = \"%d/pin\"\n"
+        );
+        let said = parse(&token, None).unwrap_err().detail;
+        assert!(said.starts_with("v.toml:9:12: \"%d/pin\""), "{said}");
     }
 
     #[test]
@@ -565,13 +647,56 @@ mod tests {
     }
 
     #[test]
+    fn mistakes_about_traces_name_line_and_column() {
+        let of =
+            |endpoint: &str, more: &str| format!("{GOOD}[traces]\nendpoint = {endpoint:?}\n{more}");
+        let parse = |text: &str| Config::parse(text, "v.toml", Path::new("/x"));
+        for endpoint in [
+            "https://collector.example:4318/v1/traces",
+            "http://127.0.0.1:4318/v1/traces",
+            "http://[::1]:4318/v1/traces",
+            "http://localhost:4318/v1/traces",
+        ] {
+            let traces = parse(&of(endpoint, "ca = \"c.pem\"\n")).unwrap().traces.unwrap();
+            assert_eq!((&*traces.endpoint, traces.sample), (endpoint, 1.0));
+            assert_eq!(traces.ca.as_deref(), Some(Path::new("/x/c.pem")));
+        }
+        for endpoint in [
+            "http://collector.example:4318/v1/traces",
+            "http://10.0.0.1/v1/traces",
+            "http://localhost.example/v1/traces",
+            "https://user:password@collector.example/v1/traces",
+            "https://collector.example/v1/traces?token=x",
+            "https://collector.example/v1/traces#x",
+            "collector.example:4318",
+            "grpc://collector.example:4317",
+            "",
+        ] {
+            let said = bad(&of(endpoint, ""));
+            assert!(said.starts_with("v.toml:6:12: traces.endpoint = "), "{said}");
+        }
+        for (more, place) in [
+            ("sample = 1.5", "v.toml:7:10: traces.sample = 1.5"),
+            ("sample = -0.1", "v.toml:7:10: traces.sample"),
+            ("sample = nan", "v.toml:7:10: traces.sample"),
+            ("sample = \"all\"", "v.toml:7:10: invalid type"),
+            ("samples = 1.0", "v.toml:7:1: unknown field"),
+        ] {
+            let said = bad(&of("https://c.example/v1/traces", more));
+            assert!(said.starts_with(place), "{said}");
+        }
+        let none = format!("{GOOD}[traces]\nsample = 0.5\n");
+        assert!(bad(&none).starts_with("v.toml:5:1: missing field `endpoint`"), "{}", bad(&none));
+    }
+
+    #[test]
     fn mistakes_of_a_provider_name_line_and_column() {
         let good = format!(
             "{GOOD}[[oidc]]\nissuer = \"https://id.example/realm\"\naudience = \"shef\"\n[[oidc.grant]]\nclaim = \"groups\"\n\
              value = \"fpga\"\ntenant = \"default\"\nrole = \"operator\"\n"
         );
         let config = Config::parse(&good, "v.toml", Path::new("/x")).unwrap();
-        assert_eq!(config.oidc[0].grants.len(), 1);
+        assert_eq!((config.oidc[0].grants.len(), config.oidc[0].keys_seconds), (1, 86_400));
         for (change, with, place) in [
             ("https://id", "http://id", "v.toml:6:10: oidc.issuer"),
             ("/realm", "/realm?x=1", "v.toml:6:10: oidc.issuer"),
@@ -581,6 +706,11 @@ mod tests {
                 "audience = \"shef\"",
                 "audience = \"shef\"\njwks_uri = \"x\"",
                 "v.toml:8:12: oidc.jwks_uri",
+            ),
+            (
+                "audience = \"shef\"",
+                "audience = \"shef\"\nkeys_seconds = 0",
+                "v.toml:8:16: oidc.keys_seconds = 0: expected 1 to 2592000",
             ),
             ("\"fpga\"", "7", "v.toml:10:9: invalid type"),
             (

@@ -1,8 +1,8 @@
 //! The command that erases a tenant.
 
 use crate::config::Config;
-use crate::held;
-use crate::problem::{Kind, Result};
+use crate::keyring;
+use crate::problem::{Because, Kind, Result};
 use crate::store::{Event, Store};
 
 /// Deletes everything of a tenant but its receipts and events, and erases it from the files of an
@@ -16,7 +16,7 @@ pub async fn erase(config: &Config, tenant: &str, now: i64) -> Result<()> {
             "the configuration names the tenant {tenant}: remove its [[tenant]], send SIGHUP to every service, and run this again"
         )));
     }
-    let store = Store::command(&config.database, &held::kek(config)?).await?;
+    let store = Store::command(&config.database, &keyring::kek(config)?).await?;
     let until = now + config.limits.session_seconds + 1;
     let done = async {
         store.erase_tenant(&Event::own(tenant, now), until).await?;

@@ -8,9 +8,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 use shef_proto::evidence::Layer;
-use shef_verify::Outcome;
 use shef_verify::ear::{self, Dialect, Issue, Reader};
-use shef_verify::jwt::JwtError;
+use shef_verify::{Check, Outcome, Verdict};
 
 use crate::app::App;
 use crate::appraiser::{self, AppraisalInput, Received};
@@ -18,10 +17,11 @@ use crate::audit;
 use crate::auth::Identity;
 use crate::collateral::{Collateral, StoredPolicy};
 use crate::metrics::Counter;
-use crate::problem::{Kind, Problem, Result};
+use crate::problem::{Because, Kind, Problem, Result};
 use crate::role::Role;
 use crate::secrets::{Signer, random};
 use crate::session::Challenge;
+use crate::step;
 use crate::store::AppraisalRecord;
 use crate::work_queue::WorkQueue;
 
@@ -183,8 +183,9 @@ impl<'a> Case<'a> {
             (self.evidence.clone(), self.challenge.clone(), self.audience.clone());
         let (layer, shown_svn, now, chains) =
             (self.layer, self.shown_svn, self.now, Arc::clone(&self.app.chains));
-        let caller = self.identity.clone();
+        let (caller, step) = (self.identity.clone(), step::begin("appraise"));
         let work = move |work_queue: &WorkQueue| {
+            let _inside = step.enter();
             let input = AppraisalInput {
                 evidence: &evidence,
                 layer,
@@ -214,8 +215,8 @@ impl<'a> Case<'a> {
         if !record.genuine {
             let unproven = self.app.config.load().retention.unproven;
             id = store.record(tenant, record, unproven).await?;
-        } else if !store.use_challenge(tenant, &self.challenge, kept, record).await? {
-            return Err(Kind::NonceUsed.because("evidence for this challenge was submitted before"));
+        } else {
+            store.use_challenge(tenant, &self.challenge, kept, record).await?;
         }
         self.tell(appraised);
         Ok(hex::encode(id))
@@ -260,6 +261,7 @@ impl<'a> Case<'a> {
     /// # Errors
     /// The signing key cannot be used.
     pub fn result(&self, appraised: &Appraised, form: Form) -> Result<String> {
+        let _step = step::begin("sign result");
         let (id, policy) = (hex::encode(form.id), self.policy.id());
         let issue = Issue {
             dialect: form.dialect,
@@ -275,11 +277,11 @@ impl<'a> Case<'a> {
             build: env!("CARGO_PKG_VERSION"),
             with_ueid: true,
         };
-        ear::sign(&appraised.outcome, self.layer, &issue, self.signer.jwt()).map_err(|error| {
-            match error {
-                JwtError::Signer { text } => Kind::Vault.because(text).retry_after(5),
-                other => Kind::Internal.because(other.to_string()),
-            }
+        let caller = self.identity.uri();
+        let key = self.signer.jwt(&self.identity.tenant, &caller);
+        let signed = ear::sign(&appraised.outcome, self.layer, &issue, &key);
+        signed.map_err(|error| {
+            key.problem().unwrap_or_else(|| Kind::Internal.because(error.to_string()))
         })
     }
 
@@ -299,9 +301,45 @@ impl<'a> Case<'a> {
                 )
             },
         );
-        Kind::Denied
-            .because(detail)
-            .with("appraisal", json!(appraisal))
-            .with("revocations", json!(self.collateral.revocations_of(self.evidence)))
+        Kind::Denied.because(detail).with(|finding| {
+            finding.appraisal = Some(self.shown(appraised));
+            finding.revocations = Some(self.revocations());
+        })
+    }
+
+    /// The revocations that the evidence falls under.
+    #[must_use]
+    pub fn revocations(&self) -> Vec<shef_api::Revocation> {
+        self.collateral.revocations_of(self.evidence).into_iter().map(Into::into).collect()
+    }
+
+    /// The appraisal as answers show it.
+    #[must_use]
+    pub fn shown(&self, appraised: &Appraised) -> shef_api::Appraisal {
+        let appraisal = &appraised.outcome.appraisal;
+        shef_api::Appraisal {
+            verdict: shef_api::Verdict::of(appraisal.verdict == Verdict::Accepted),
+            layer: self.layer.into(),
+            policy: appraisal.policy.clone(),
+            policy_ids: appraisal.policy_ids.clone(),
+            status: appraisal.status.name().to_owned(),
+            vector: appraisal.vector.claims().map(|(of, value)| (of.to_owned(), value)).collect(),
+            anchor: appraisal.anchor.clone(),
+            warnings: appraisal.warnings.clone(),
+            checks: appraisal.checks.iter().map(shown_check).collect(),
+        }
+    }
+}
+
+/// A check as answers show it.
+#[must_use]
+pub fn shown_check(check: &Check) -> shef_api::Check {
+    shef_api::Check {
+        id: check.id.name().to_owned(),
+        code: check.code.to_owned(),
+        passed: check.passed,
+        reached: check.reached,
+        expected: check.expected.to_string(),
+        actual: check.actual.to_string(),
     }
 }

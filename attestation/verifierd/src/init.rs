@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use crate::auth::Identity;
 use crate::config::{Config, same_file};
-use crate::problem::{Kind, Result};
+use crate::problem::{Because, Kind, Result};
 use crate::secrets::{SEALED, SystemEntropy, open_private, private_text, random};
 use crate::tls;
 

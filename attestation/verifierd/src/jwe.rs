@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use shef_proto::hpke_suite::PublicKey;
 use zeroize::Zeroizing;
 
-use crate::problem::{Kind, Problem, Result};
+use crate::problem::{Because, Kind, Problem, Result};
 use crate::secrets::random;
 
 const ALG: &str = "ECDH-ES+A256KW";

@@ -16,7 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use crate::auth::Identity;
-use crate::problem::{Kind, Problem, Result};
+use crate::problem::{Because, Kind, Problem, Result};
 
 /// How long a request waits for its place.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -15,13 +15,14 @@ pub mod collateral;
 pub mod config;
 pub mod erase;
 mod flow;
-pub mod held;
 pub mod init;
 pub mod jwe;
+pub mod keyring;
 pub mod lanes;
 pub mod metrics;
 pub mod name;
 pub mod oidc;
+mod outbound;
 pub mod page;
 pub mod problem;
 pub mod rekey;
@@ -32,9 +33,11 @@ pub mod secrets;
 pub mod server;
 pub mod session;
 pub mod signing;
+pub mod step;
 pub mod store;
 pub mod time;
 pub mod tls;
+pub mod traces;
 mod usage;
 pub mod vault;
 pub mod work_queue;
@@ -43,7 +46,11 @@ pub mod work_queue;
 #[must_use]
 pub fn codes() -> Vec<(&'static str, Vec<&'static shef_proto::code::Code>)> {
     vec![
-        ("wire formats", shef_proto::CODES.iter().collect()),
+        (
+            "wire formats",
+            shef_proto::CODES.iter().filter(|code| !problem::Kind::CODES.contains(code)).collect(),
+        ),
+        ("verifier service", problem::Kind::CODES.iter().collect()),
         ("appraisal", shef_verify::CODES.iter().collect()),
     ]
 }

@@ -10,9 +10,11 @@ use shef_verifierd::auth::Identity;
 use shef_verifierd::config::Config;
 use shef_verifierd::init::Listed;
 use shef_verifierd::name::{is_name, name_rule};
-use shef_verifierd::problem::{Kind, Problem, Result};
+use shef_verifierd::problem::{Because, Kind, Problem, Result};
 use shef_verifierd::role::Role;
-use shef_verifierd::{backup, check, erase, held, init, rekey, run, secrets, signing, time};
+use shef_verifierd::{
+    backup, check, erase, init, keyring, rekey, run, secrets, signing, store, time,
+};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -211,7 +213,15 @@ enum Command {
 
 #[derive(Subcommand)]
 enum Signing {
-    /// Make a new key. The old public key stays published. SIGHUP puts the new key into use.
+    /// Make the next key beside the present one, for `rotate`, and publish its public key: copy the
+    /// retired keys to every replica and send SIGHUP, so that all publish it before one signs with it.
+    Prepare {
+        /// The configuration.
+        #[arg(long)]
+        config: PathBuf,
+    },
+    /// Exchange the key for the prepared one, or a new one. The old public key stays published.
+    /// SIGHUP puts the key into use.
     Rotate {
         /// The configuration.
         #[arg(long)]
@@ -274,6 +284,16 @@ fn command(output: &Output, command: Command) -> Result<Exit, CliError> {
             report.warnings.iter().for_each(output::warn);
             report.notes.iter().try_for_each(|note| output.line(note))?;
             say!(output, "the configuration is good");
+        }
+        Command::Signing { command: Signing::Prepare { config } } => {
+            let config = Config::read(&config)?;
+            let next = signing::prepare(&config)?;
+            say!(output, "{} is {next}, for `signing rotate`", config.next_key().display());
+            say!(
+                output,
+                "its public key is in {}: copy that file to every replica, then SIGHUP",
+                config.rotated().display()
+            );
         }
         Command::Signing { command: Signing::Rotate { config } } => {
             let config = Config::read(&config)?;
@@ -341,7 +361,14 @@ fn command(output: &Output, command: Command) -> Result<Exit, CliError> {
             block(erase::erase(&Config::read(&config)?, &tenant, now()))?;
             say!(output, "erased {tenant}; its receipts and events stay");
         }
-        Command::Common(common) => return common.run::<Args>(output),
+        Command::Common(common) => {
+            let version = matches!(common, Common::Version);
+            let exit = common.run::<Args>(output)?;
+            if version {
+                say!(output, "schema {}, serves beside {}", store::version(), store::beside());
+            }
+            return Ok(exit);
+        }
     }
     Ok(Exit::Done)
 }
@@ -451,12 +478,12 @@ fn token(output: &Output, name: &str, role_name: &str) -> Result<(), CliError> {
 /// Makes missing keys in a token, and says what the configuration needs for them.
 fn token_keys(output: &Output, config: &Path) -> Result<(), CliError> {
     let config = Config::read(config)?;
-    for label in held::make(&config)? {
+    for label in keyring::make(&config)? {
         say!(output, "made {label}");
     }
     let token = config.pkcs11.as_ref();
     if token.is_some_and(|token| token.signing.is_some()) {
-        let key = *held::signer(&config)?.public_key();
+        let key = *keyring::signer(&config)?.public_key();
         say!(output, "signs as {}", hex::encode(key.as_bytes()));
     }
     if let Some(label) = token.and_then(|token| token.kek.as_deref()) {
@@ -485,6 +512,9 @@ fn audit(output: &Output, config: &Path) -> Result<(), CliError> {
 
 fn show(output: &Output, audited: Vec<backup::Audited>) -> Result<(), CliError> {
     for audited in audited {
+        if !audited.configured {
+            say!(output, "{}: the configuration does not name this tenant", audited.tenant);
+        }
         let digest = hex::encode(audited.head.digest);
         if audited.head.seq == 0 {
             say!(output, "{}: there is no receipt yet", audited.tenant);

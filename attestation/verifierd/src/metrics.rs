@@ -1,11 +1,16 @@
-//! Prometheus text. Label values are `&'static str`, so they always come from the program, not from
-//! a client.
+//! Metrics for Prometheus. Label values are `&'static str`, so they always come from the program, not
+//! from a client.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use prometheus_client::collector::Collector;
+pub(crate) use prometheus_client::encoding::prometheus_text::CONTENT_TYPE;
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet, prometheus_text};
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::{MetricType, counter, family};
+use prometheus_client::registry::Registry;
 use shef_proto::evidence::Layer;
 use shef_verify::CheckId;
 
@@ -61,6 +66,11 @@ impl Counter {
         }
     }
 
+    /// The labels with these values.
+    fn labels(self, values: &[&'static str]) -> Labels {
+        self.name().2.iter().copied().zip(values.iter().copied()).collect()
+    }
+
     const ALL: [Self; 6] = [
         Self::Requests,
         Self::Appraisals,
@@ -70,72 +80,73 @@ impl Counter {
         Self::Policies,
     ];
 
+    /// Name, help line without its full stop, and names of the labels.
     fn name(self) -> (&'static str, &'static str, &'static [&'static str]) {
         match self {
             Self::Requests => {
-                ("shef_requests_total", "Answers by route and status.", &["route", "status"])
+                ("shef_requests_total", "Answers by route and status", &["route", "status"])
             }
             Self::Appraisals => (
                 "shef_appraisals_total",
-                "Appraisals by layer, verdict and first failed check.",
+                "Appraisals by layer, verdict and first failed check",
                 &["layer", "verdict", "code"],
             ),
             Self::Releases => {
-                ("shef_releases_total", "Key releases by layer and result.", &["layer", "result"])
+                ("shef_releases_total", "Key releases by layer and result", &["layer", "result"])
             }
             Self::Handshakes => (
                 "shef_tls_failures_total",
-                "Connections that ended in the TLS handshake, or made room for others.",
+                "Connections that ended in the TLS handshake, or made room for others",
                 &["reason"],
             ),
-            Self::Reloads => {
-                ("shef_reloads_total", "Configuration reloads by result.", &["result"])
-            }
+            Self::Reloads => ("shef_reloads_total", "Configuration reloads by result", &["result"]),
             Self::Policies => (
                 "shef_policy_failures_total",
-                "Evaluations of policies in Rego without an answer.",
+                "Evaluations of policies in Rego without an answer",
                 &["reason"],
             ),
         }
     }
 }
 
-const BUCKETS: [(f64, &str); 9] = [
-    (0.0005, "0.0005"),
-    (0.001, "0.001"),
-    (0.0025, "0.0025"),
-    (0.005, "0.005"),
-    (0.01, "0.01"),
-    (0.025, "0.025"),
-    (0.1, "0.1"),
-    (0.5, "0.5"),
-    (2.5, "2.5"),
-];
+/// Upper bounds of the buckets of durations, in seconds.
+const BUCKETS: [f64; 9] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5];
 
-#[derive(Default)]
-struct Inner {
-    /// By tenant; the empty name holds those without a tenant.
-    counters: BTreeMap<String, BTreeMap<(Counter, Vec<&'static str>), u64>>,
-    buckets: [u64; BUCKETS.len() + 1],
-    seconds: f64,
-}
+type Labels = Vec<(&'static str, &'static str)>;
+
+/// The counters of each family, in the order of [`Counter::ALL`].
+type Counters = [family::Family<Labels, counter::Counter>; Counter::ALL.len()];
 
 /// All counters of one service.
-#[derive(Default)]
 pub struct Metrics {
-    inner: Mutex<Inner>,
+    all: Counters,
+    /// Of the same events, those of each tenant.
+    tenants: Mutex<BTreeMap<String, Counters>>,
+    seconds: Histogram,
     /// Whether the last reload of the configuration was refused.
     refused: AtomicBool,
 }
 
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            all: Counters::default(),
+            tenants: Mutex::default(),
+            seconds: Histogram::new(BUCKETS),
+            refused: AtomicBool::default(),
+        }
+    }
+}
+
 /// A family that is computed when metrics are read.
+#[derive(Debug)]
 pub struct Family {
     /// Name.
     pub name: &'static str,
     /// Help line.
     pub help: &'static str,
-    /// `gauge` or `counter`.
-    pub kind: &'static str,
+    /// Gauge or counter.
+    pub kind: MetricType,
     /// Values, each with its label and the label's value; both are empty for a single value.
     pub values: Vec<(&'static str, &'static str, f64)>,
 }
@@ -145,32 +156,53 @@ impl Family {
     #[must_use]
     pub fn gauge(name: &'static str, help: &'static str, value: impl Into<Option<f64>>) -> Self {
         let values = value.into().map(|value| ("", "", value)).into_iter().collect();
-        Self { name, help, kind: "gauge", values }
+        Self { name, help, kind: MetricType::Gauge, values }
+    }
+
+    /// A counter, whose name ends in `_total`.
+    #[must_use]
+    pub fn counter(name: &'static str, help: &'static str, value: f64) -> Self {
+        Self { kind: MetricType::Counter, ..Self::gauge(name, help, value) }
     }
 }
 
-impl Inner {
-    fn histogram(&self, out: &mut String) {
-        let name = "shef_request_seconds";
-        let _ = writeln!(
-            out,
-            "# HELP {name} Time from the whole request to its answer.\n# TYPE {name} histogram"
-        );
-        let mut sum = 0;
-        for ((_, limit), count) in BUCKETS.iter().zip(self.buckets) {
-            sum += count;
-            let _ = writeln!(out, "{name}_bucket{{le=\"{limit}\"}} {sum}");
+/// The name to which the encoder adds the suffix of a counter.
+fn stem(name: &str) -> &str {
+    name.trim_end_matches("_total")
+}
+
+impl Collector for Family {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> std::fmt::Result {
+        let mut family = encoder.encode_descriptor(stem(self.name), self.help, None, self.kind)?;
+        for (label, of, value) in &self.values {
+            let labels = [(*label, *of)];
+            let labels = if label.is_empty() { &[][..] } else { &labels };
+            let mut sample = family.encode_family(&labels)?;
+            // Whole numbers without a decimal point, as those that are counted here.
+            let whole = value.fract() == 0.0;
+            match self.kind {
+                MetricType::Counter if whole => {
+                    sample.encode_counter::<NoLabelSet, _, f64>(&(*value as u64), None)?;
+                }
+                MetricType::Counter => sample.encode_counter::<NoLabelSet, _, f64>(value, None)?,
+                _ if whole => sample.encode_gauge(&(*value as i64))?,
+                _ => sample.encode_gauge(value)?,
+            }
         }
-        sum += self.buckets[BUCKETS.len()];
-        let _ = writeln!(
-            out,
-            "{name}_bucket{{le=\"+Inf\"}} {sum}\n{name}_sum {}\n{name}_count {sum}",
-            self.seconds
-        );
+        Ok(())
     }
 }
 
 impl Metrics {
+    /// The counters of a tenant.
+    fn of(&self, tenant: &str) -> Counters {
+        let mut tenants = self.tenants.lock().expect("no panic under this lock");
+        match tenants.get(tenant) {
+            Some(counters) => counters.clone(),
+            None => tenants.entry(tenant.to_owned()).or_default().clone(),
+        }
+    }
+
     /// Counts an event of a tenant, or of an unknown caller.
     ///
     /// # Panics
@@ -180,13 +212,11 @@ impl Metrics {
             counter == Counter::Requests || counter.known(&[]).iter().any(|known| known == labels),
             "{counter:?} does not start with {labels:?}"
         );
-        let tenant = tenant.unwrap_or("");
-        let mut inner = self.inner.lock().expect("no panic under this lock");
-        let counters = match inner.counters.get_mut(tenant) {
-            Some(counters) => counters,
-            None => inner.counters.entry(tenant.to_owned()).or_default(),
-        };
-        *counters.entry((counter, labels.to_vec())).or_default() += 1;
+        let labels = counter.labels(labels);
+        if let Some(tenant) = tenant {
+            self.of(tenant)[counter as usize].get_or_create(&labels).inc();
+        }
+        self.all[counter as usize].get_or_create(&labels).inc();
     }
 
     /// Counts a reload of the configuration, and remembers whether it was refused.
@@ -202,71 +232,43 @@ impl Metrics {
     }
 
     /// Records the duration of a request.
-    ///
-    /// # Panics
-    /// Never: nothing panics under the lock.
     pub fn took(&self, seconds: f64) {
-        let mut inner = self.inner.lock().expect("no panic under this lock");
-        let at = BUCKETS.iter().position(|(limit, _)| seconds <= *limit).unwrap_or(BUCKETS.len());
-        inner.buckets[at] += 1;
-        inner.seconds += seconds;
+        self.seconds.observe(seconds);
     }
 
     /// Renders the text: for one tenant, or for the whole service. `routes` are all label values of
     /// routes.
     ///
     /// # Panics
-    /// Never: nothing panics under the lock.
+    /// Never: nothing panics under the lock, and a text takes any text.
     #[must_use]
     pub fn render(
         &self,
         tenant: Option<&str>,
         routes: &[&'static str],
-        families: &[Family],
+        families: Vec<Family>,
     ) -> String {
-        let known: Vec<(Counter, Vec<&'static str>)> = Counter::ALL
-            .into_iter()
-            .flat_map(|counter| {
-                counter.known(routes).into_iter().map(move |labels| (counter, labels))
-            })
-            .collect();
-        let inner = self.inner.lock().expect("no panic under this lock");
-        let mut out = String::new();
-        let mut counters: BTreeMap<&(Counter, Vec<&'static str>), u64> =
-            known.iter().map(|counter| (counter, 0)).collect();
-        for (_, own) in
-            inner.counters.iter().filter(|(name, _)| tenant.is_none_or(|tenant| tenant == *name))
-        {
-            for (counter, count) in own {
-                *counters.entry(counter).or_default() += count;
-            }
-        }
-        for counter in Counter::ALL {
+        let counters = tenant.map_or_else(|| self.all.clone(), |tenant| self.of(tenant));
+        let mut registry = Registry::default();
+        for (counter, counts) in Counter::ALL.into_iter().zip(counters) {
             if tenant.is_some() && counter.of_the_service() {
                 continue;
             }
-            let (name, help, labels) = counter.name();
-            let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} counter");
-            for ((_, values), count) in counters.iter().filter(|((c, _), _)| *c == counter) {
-                let pairs: Vec<String> = labels
-                    .iter()
-                    .zip(values)
-                    .map(|(label, value)| format!("{label}=\"{value}\""))
-                    .collect();
-                let _ = writeln!(out, "{name}{{{}}} {count}", pairs.join(","));
+            for labels in counter.known(routes) {
+                drop(counts.get_or_create(&counter.labels(&labels)));
             }
+            let (name, help, _) = counter.name();
+            registry.register(stem(name), help, counts);
         }
         if tenant.is_none() {
-            inner.histogram(&mut out);
+            let help = "Time from the whole request to its answer";
+            registry.register("shef_request_seconds", help, self.seconds.clone());
         }
-        for Family { name, help, kind, values } in families {
-            let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
-            for (label, of, value) in values {
-                let labels =
-                    if label.is_empty() { String::new() } else { format!("{{{label}=\"{of}\"}}") };
-                let _ = writeln!(out, "{name}{labels} {value}");
-            }
+        for family in families {
+            registry.register_collector(Box::new(family));
         }
+        let mut out = String::new();
+        prometheus_text::encode(&mut out, &registry).expect("a text takes any text");
         out
     }
 }
@@ -286,11 +288,16 @@ mod tests {
         assert!(metrics.is_current());
         metrics.took(0.002);
         metrics.took(9.0);
-        let families = [
-            Family::gauge("shef_devices", "Devices.", 2.0),
-            Family { values: vec![("of", "crl", 3.0)], ..Family::gauge("left", "Left.", None) },
-        ];
-        let text = metrics.render(Some("a"), &[], &families);
+        let families = || {
+            vec![
+                Family::gauge("shef_devices", "Devices.", 2.0),
+                Family { values: vec![("of", "crl", 3.0)], ..Family::gauge("left", "Left.", None) },
+                Family::gauge("unknown", "No value.", None),
+                Family::counter("done_total", "Done.", 7.0),
+                Family::counter("work_total", "Work.", 0.25),
+            ]
+        };
+        let text = metrics.render(Some("a"), &[], families());
         assert!(
             text.contains("shef_releases_total{layer=\"kernel\",result=\"released\"} 1\n"),
             "{text}"
@@ -299,7 +306,7 @@ mod tests {
             !text.contains("shef_reloads_total") && !text.contains("shef_request_seconds"),
             "{text}"
         );
-        let text = metrics.render(None, &[], &families);
+        let text = metrics.render(None, &[], families());
         assert!(
             text.contains("shef_releases_total{layer=\"kernel\",result=\"released\"} 2\n"),
             "{text}"
@@ -315,13 +322,17 @@ mod tests {
                 && text.contains("\nshef_devices 2\n"),
             "{text}"
         );
+        let end = "# HELP unknown No value.\n# TYPE unknown gauge\n\
+                   # HELP done_total Done.\n# TYPE done_total counter\ndone_total 7\n\
+                   # HELP work_total Work.\n# TYPE work_total counter\nwork_total 0.25\n";
+        assert!(text.ends_with(end), "{text}");
     }
 
     /// Alerts on an increase see the first event after a start.
     #[test]
     fn counters_start_with_zero() {
         let routes = ["/v1/release", "other"];
-        let text = Metrics::default().render(None, &routes, &[]);
+        let text = Metrics::default().render(None, &routes, Vec::new());
         for counter in Counter::ALL {
             let (name, _, _) = counter.name();
             let samples: Vec<&str> =

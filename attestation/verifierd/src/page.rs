@@ -13,10 +13,10 @@ use maud::{DOCTYPE, Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::api::{self, Query, Shared};
+use crate::api::{self, Begin, Query, Shared, Target};
 use crate::app::App;
 use crate::auth::Identity;
-use crate::problem::{Kind, Result};
+use crate::problem::{Because, Kind, Result};
 use crate::role::Need;
 use crate::secrets::sha256;
 use crate::store::{
@@ -243,16 +243,6 @@ fn why(code: &str) -> Markup {
     }
 }
 
-/// Where the tables of the overview begin, as encoded in their `more` links.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct From {
-    devices: Option<String>,
-    appraisals: Option<String>,
-    keys: Option<String>,
-    receipts: Option<i64>,
-}
-
 /// The link to further rows of a table, if there may be any.
 fn more(table: &str, rows: usize, next: impl FnOnce() -> Option<String>) -> Markup {
     let next = if rows as i64 == ROWS { next() } else { None };
@@ -262,7 +252,7 @@ fn more(table: &str, rows: usize, next: impl FnOnce() -> Option<String>) -> Mark
 async fn overview(
     State(app): Shared,
     Extension(who): Extension<Identity>,
-    Query(from): Query<From>,
+    Query(from): Query<Begin>,
 ) -> Result<Response> {
     let tenant = who.tenant.as_str();
     let rows = app.store.collateral(tenant).await?;
@@ -356,12 +346,6 @@ async fn appraisal(
         }
     };
     Ok(page("Appraisal", &who, &body))
-}
-
-#[derive(Deserialize)]
-struct Target {
-    kind: String,
-    value: String,
 }
 
 fn form_parts<'a>(who: &'a Identity, kind: &'a str, value: &'a str) -> [&'a [u8]; 6] {

@@ -6,9 +6,9 @@ use shef_files::{self as files, Owner};
 use zeroize::Zeroizing;
 
 use crate::config::{Config, Database, same_file};
-use crate::held;
 use crate::init;
-use crate::problem::{Kind, Result};
+use crate::keyring;
+use crate::problem::{Because, Kind, Result};
 use crate::secrets::random;
 use crate::store::Store;
 
@@ -26,7 +26,7 @@ pub async fn rekey(config: &Config, to: &Path, now: i64) -> Result<Option<u64>> 
             to.display()
         )));
     }
-    let old = held::kek(config)?;
+    let old = keyring::kek(config)?;
     if same_file(to, &config.kek) {
         return Err(Kind::Exists.because(format!(
             "{} is the KEK that the configuration names; give another file",
@@ -48,7 +48,7 @@ pub async fn rekey(config: &Config, to: &Path, now: i64) -> Result<Option<u64>> 
     let open = |kek| Store::command(&config.database, kek);
     let store = match open(&old).await {
         Err(problem) if problem.kind == Kind::WrongKek && to.exists() => {
-            let new = held::kek_in(to, config)?;
+            let new = keyring::kek_in(to, config)?;
             open(&new).await?
         }
         other => other?,
@@ -60,13 +60,11 @@ pub async fn rekey(config: &Config, to: &Path, now: i64) -> Result<Option<u64>> 
             match config.pkcs11.as_ref().and_then(|token| token.kek.as_deref()) {
                 None => init::write_secret(to, &config.kek, &key)?,
                 Some(label) => {
-                    let vault = held::vault(config)?
-                        .ok_or_else(|| Kind::Internal.because("a token without its program"))?;
-                    init::write_sealed(to, &config.kek, &vault.seal(label, &key)?)?;
+                    init::write_sealed(to, &config.kek, &keyring::seal(config, label, &key)?)?;
                 }
             }
         }
-        let new = held::kek_in(to, config)?;
+        let new = keyring::kek_in(to, config)?;
         let done = store.rekey(&old, &new, now).await?;
         store.erase().await?;
         Ok(done)

@@ -9,7 +9,7 @@ use crate::admission;
 use crate::api;
 use crate::app::App;
 use crate::page;
-use crate::problem::{Kind, Problem};
+use crate::problem::{Because, Kind, Problem};
 
 /// The service's router.
 pub fn router(app: Arc<App>) -> Router {

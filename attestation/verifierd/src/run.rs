@@ -10,16 +10,17 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use shef_console::applied::{self, Reporter};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::interval;
 
-use crate::app::{App, Clock};
+use crate::app::App;
 use crate::config::Config;
-use crate::problem::{Problem, Result};
+use crate::problem::{Because, Problem, Result};
 use crate::router::router;
 use crate::server::{self, Timing};
-use crate::time::DAY;
+use crate::time::{Clock, DAY};
 use crate::tls;
+use crate::traces::Traces;
 
 /// Days of remaining validity below which the service warns.
 const WARN_DAYS: i64 = 14;
@@ -138,11 +139,11 @@ pub async fn start(config: Config, clock: Clock) -> Result<Running> {
         job(Duration::from_secs(60), "certificates", |app| {
             Box::pin(async move { warn(&app).await })
         }),
-        job(Duration::from_secs(60), "an identity provider does not answer", |app| {
+        job(Duration::from_secs(60), NO_ANSWER, |app| Box::pin(provider_keys(app))),
+        job(Duration::from_secs(60), "spans", |app| {
             Box::pin(async move {
-                let config = app.config.load_full();
-                let sources: Vec<_> = config.oidc.iter().map(|oidc| oidc.source.clone()).collect();
-                app.provider_keys.refresh(&sources).await
+                app.traces.iter().for_each(Traces::tell);
+                Ok(())
             })
         }),
         job(Duration::from_secs(1), "deleted data is not erased", |app| {
@@ -164,14 +165,21 @@ pub async fn start(config: Config, clock: Clock) -> Result<Running> {
 
 async fn warn(app: &App) -> Result<()> {
     let config = app.config.load_full();
-    let tenants: Vec<&str> = config.tenants.iter().map(|tenant| tenant.name.as_str()).collect();
-    for (what, end) in app.ends(&tenants, true).await? {
+    for (what, end) in app.ends(&config.tenant_names(), true).await? {
         let left = end - app.now();
         if let Some(text) = ends_soon(what, left) {
             tracing::warn!(what, days = left.div_euclid(DAY), "{text}");
         }
     }
     Ok(())
+}
+
+/// The warning about an identity provider without keys.
+const NO_ANSWER: &str = "an identity provider does not answer";
+
+/// Fetches the keys of identity providers that are not young any more.
+async fn provider_keys(app: Arc<App>) -> Result<()> {
+    app.provider_keys.refresh(&app.config.load_full().oidc_sources()).await
 }
 
 /// A periodic task.
@@ -209,6 +217,10 @@ impl Running {
         if let Some(new) = new {
             self.app.withdraw(new);
         }
+        self.narrow(new)
+    }
+
+    fn narrow(&self, new: Option<&Config>) -> Result<(), Vec<Problem>> {
         let (material, bad) =
             self.tls.load().narrowed(new.map(|new| &new.tls)).map_err(|problem| vec![problem])?;
         self.tls.store(material);
@@ -224,12 +236,23 @@ impl Running {
     /// The new configuration cannot be used; the old one stays, without what was revoked.
     pub async fn reload(&self, config: Config) -> Result<Vec<&'static str>> {
         // A new configuration may drop a list that cannot be read.
-        let revoked = self.revoke(Some(&config));
+        let number = self.app.withdraw(&config);
+        let revoked = self.narrow(Some(&config));
         let result: Result<Vec<&'static str>> = async {
-            let (server, lost) = self.tls.load().reloaded(&config.tls, self.app.now())?;
+            let tls = config.tls.clone();
+            self.tls.load().reloaded(&tls, self.app.now())?;
             let ignored = self.fixed.fixed(&config);
-            self.app.reload(config).await?;
+            self.app.reload(config, number).await?;
+            // Read again: lists may have changed.
+            let (server, lost) = self.tls.load().reloaded(&tls, self.app.now())?;
             self.tls.store(server);
+            // At once, as at the start, and without waiting for them.
+            let app = Arc::clone(&self.app);
+            tokio::spawn(async move {
+                if let Err(problem) = provider_keys(app).await {
+                    tracing::warn!(code = problem.kind.code(), %problem, NO_ANSWER);
+                }
+            });
             for what in lost {
                 tracing::warn!("{what}");
             }
@@ -258,7 +281,8 @@ impl Running {
         }
     }
 
-    /// Shuts down: no new connections, open requests may finish, then the database closes.
+    /// Shuts down: no new connections, open requests may finish, then the database closes, and the
+    /// last spans are sent.
     pub async fn stop(self) {
         let _ = self.stop.send(true);
         let _ = self.serving.await;
@@ -269,6 +293,9 @@ impl Running {
             tracing::warn!(code = problem.kind.code(), %problem, "the end of the service was not noted in the database");
         }
         self.app.store.close().await;
+        let app = self.app;
+        // The collector may keep the thread waiting.
+        let _ = spawn_blocking(move || app.traces.iter().for_each(Traces::stop)).await;
     }
 }
 
@@ -330,6 +357,30 @@ async fn lists(tls: Arc<ArcSwap<tls::Material>>, app: Arc<App>) {
     }
 }
 
+/// Waits for what is under way, if anything is.
+async fn under_way<F: Future + Unpin>(work: Option<&mut F>) -> F::Output {
+    match work {
+        Some(work) => work.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Logs how a reload ended.
+fn tell(result: Result<&[&'static str], &Problem>) {
+    match result {
+        Ok([]) => tracing::info!("configuration read again"),
+        Ok(ignored) => {
+            tracing::warn!(
+                ignored = ignored.join(", "),
+                "configuration read again; what is ignored counts after a restart"
+            );
+        }
+        Err(problem) => {
+            tracing::error!(code = problem.kind.code(), %problem, "the old configuration stays, without what was revoked");
+        }
+    }
+}
+
 /// Runs until SIGTERM or SIGINT, and passes the listening address to `ready`; SIGHUP reloads the
 /// configuration. A revocation list that changes is in force within a second, and commands on this
 /// machine can ask for it ([`applied`]).
@@ -348,31 +399,40 @@ pub async fn run(path: PathBuf, ready: impl FnOnce(SocketAddr)) -> Result<()> {
     ready(running.address);
     // On its own: a reload waits for the database.
     let lists = tokio::spawn(lists(Arc::clone(&running.tls), Arc::clone(&running.app)));
+    // A reload may wait for the database, or for the token that holds the keys. During that time, the next
+    // one takes effect as far as it revokes, and the service can be stopped.
+    let (mut reloading, mut next) = (None, None);
     loop {
+        if reloading.is_none()
+            && let Some(config) = next.take()
+        {
+            reloading = Some(Box::pin(running.reload(config)));
+        }
         tokio::select! {
-            _ = hup.recv() => {
-                let result = match Config::read(&path) {
-                    Ok(config) => running.reload(config).await,
-                    Err(problem) => {
-                        if let Err(problems) = running.revoke(None) {
-                            lists_stay(&problems);
-                        }
-                        running.reloaded(Err(&problem)).await;
-                        Err(problem)
+            _ = hup.recv() => match Config::read(&path) {
+                Ok(config) => {
+                    if let Err(problems) = running.revoke(Some(&config)) {
+                        lists_stay(&problems);
                     }
-                };
-                match result {
-                    Ok(ignored) if ignored.is_empty() => tracing::info!("configuration read again"),
-                    Ok(ignored) => {
-                        tracing::warn!(ignored = ignored.join(", "), "configuration read again; what is ignored counts after a restart");
-                    }
-                    Err(problem) => tracing::error!(code = problem.kind.code(), %problem, "the old configuration stays, without what was revoked"),
+                    next = Some(config);
                 }
+                Err(problem) => {
+                    if let Err(problems) = running.revoke(None) {
+                        lists_stay(&problems);
+                    }
+                    running.reloaded(Err(&problem)).await;
+                    tell(Err(&problem));
+                }
+            },
+            result = under_way(reloading.as_mut()) => {
+                reloading = None;
+                tell(result.as_deref());
             }
             _ = term.recv() => break,
             _ = int.recv() => break,
         }
     }
+    drop(reloading);
     tracing::info!("stopping");
     lists.abort();
     running.stop().await;

@@ -1,14 +1,15 @@
 //! The service's own secrets: the key encryption key, keys derived from it, and the signing key.
 
 use std::io::{self, Read as _};
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::hkdf;
 use aws_lc_rs::hmac;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
+use shef_api::{Jwk, Jwks};
 use shef_files as files;
 use shef_proto::cose::SigningKey;
 use shef_proto::crypto::scrub::{DERIVATION, scrubbed};
@@ -16,10 +17,11 @@ use shef_proto::entropy::Entropy;
 use shef_proto::hpke_suite::{PrivateKey, PublicKey};
 use shef_proto::receipt::{Forgotten, Receipt};
 use shef_verify::crypto::{AwsLcKey, aws_lc};
-use shef_verify::jwt::{self, JwtKey};
+use shef_verify::jwt::{self, JwtError, JwtKey};
 use zeroize::Zeroizing;
 
-use crate::problem::{Kind, Result};
+use crate::problem::{Because, Kind, Problem, Result};
+use crate::step;
 use crate::vault::{Vault, VaultKey};
 
 /// The operating system's randomness.
@@ -46,13 +48,21 @@ pub fn sha256(bytes: &[u8]) -> [u8; 32] {
     digest.as_ref().try_into().expect("SHA-256 has 32 bytes")
 }
 
+/// The folder in which systemd has put the credentials of this process, if there are any.
+pub(crate) fn credentials() -> Option<PathBuf> {
+    std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from)
+}
+
 /// Opens a file with a secret by the rules of [`files::open_private`]: orchestrators link the current
-/// version of a secret.
+/// version of a secret. systemd may let a service read a credential by an ACL, whose mask shows as the
+/// group's right to read.
 ///
 /// # Errors
 /// Missing, not a regular file, another user's, or accessible to others.
 pub(crate) fn open_private(path: &Path) -> Result<std::fs::File> {
-    files::open_private(path, 0o077).map_err(|error| match error {
+    let credential = credentials().is_some_and(|folder| path.parent() == Some(&*folder));
+    let others = if credential { 0o037 } else { 0o077 };
+    files::open_private(path, others).map_err(|error| match error {
         files::PrivateError::Open(error) => {
             Kind::Material.because(format!("{}: {error}", path.display()))
         }
@@ -270,20 +280,34 @@ impl Signer {
     /// The token does not answer, or lacks the key.
     pub fn in_vault(vault: Arc<dyn Vault>, label: &str, retired: Vec<PublicKey>) -> Result<Self> {
         let public = vault.public_key(label)?;
-        let held = Held::Vault(VaultKey::new(vault, label, thumbprint(&public)));
+        let held = Held::Vault(VaultKey::new(vault, label, public, thumbprint(&public))?);
         Ok(Self { held, public, all: published(public, retired) })
     }
 
-    /// Whether the key can sign; one in a token signs something.
+    /// Whether a signature may take its time, because a token makes it.
+    #[must_use]
+    pub fn is_slow(&self) -> bool {
+        matches!(self.held, Held::Vault(_))
+    }
+
+    /// Why the key in a token did not sign the last time, if so.
+    #[must_use]
+    pub fn failed(&self) -> Option<Problem> {
+        match &self.held {
+            Held::Here { .. } => None,
+            Held::Vault(key) => key.failed(),
+        }
+    }
+
+    /// Finds out whether the key can sign: one in a token signs something, unless it has just done
+    /// so.
     ///
     /// # Errors
     /// The token does not answer.
-    pub fn works(&self) -> Result<()> {
+    pub fn probe(&self) -> Result<()> {
         match &self.held {
             Held::Here { .. } => Ok(()),
-            Held::Vault(key) => {
-                key.signature(b"shef-verifierd asks whether the key signs").map(drop)
-            }
+            Held::Vault(key) => key.probe(),
         }
     }
 
@@ -299,13 +323,10 @@ impl Signer {
         &self.all
     }
 
-    /// The key that signs results.
+    /// The key, to sign results of this tenant for this caller.
     #[must_use]
-    pub fn jwt(&self) -> &dyn jwt::Signer {
-        match &self.held {
-            Held::Here { jwt, .. } => jwt,
-            Held::Vault(key) => key,
-        }
+    pub fn jwt<'a>(&'a self, tenant: &'a str, caller: &'a str) -> ResultSigner<'a> {
+        ResultSigner { held: &self.held, tenant, caller, problem: Mutex::default() }
     }
 
     /// Signs a receipt.
@@ -313,9 +334,12 @@ impl Signer {
     /// # Errors
     /// The token that holds the key does not answer.
     pub fn receipt(&self, receipt: &Receipt) -> Result<Vec<u8>> {
+        let _step = step::begin("sign receipt");
         match &self.held {
             Held::Here { cose, .. } => Ok(receipt.sign(cose)),
-            Held::Vault(key) => receipt.sign_by(|message| key.signature(message)),
+            Held::Vault(key) => {
+                receipt.sign_by(|message| key.signature(&receipt.tenant, None, message))
+            }
         }
     }
 
@@ -326,7 +350,9 @@ impl Signer {
     pub fn forgotten(&self, statement: &Forgotten) -> Result<Vec<u8>> {
         match &self.held {
             Held::Here { cose, .. } => Ok(statement.sign(cose)),
-            Held::Vault(key) => statement.sign_by(|message| key.signature(message)),
+            Held::Vault(key) => {
+                statement.sign_by(|message| key.signature(&statement.tenant, None, message))
+            }
         }
     }
 
@@ -344,9 +370,46 @@ impl Signer {
 
     /// The published keys, newest first.
     #[must_use]
-    pub fn jwks(&self) -> serde_json::Value {
-        let keys: Vec<_> = self.all.iter().map(jwk).collect();
-        serde_json::json!({ "keys": keys })
+    pub fn jwks(&self) -> Jwks {
+        Jwks { keys: self.all.iter().map(jwk).collect() }
+    }
+}
+
+/// Signs results of a tenant.
+pub struct ResultSigner<'a> {
+    held: &'a Held,
+    tenant: &'a str,
+    caller: &'a str,
+    problem: Mutex<Option<Problem>>,
+}
+
+impl ResultSigner<'_> {
+    /// Why the key did not sign, if that was so.
+    #[must_use]
+    pub fn problem(self) -> Option<Problem> {
+        self.problem.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl jwt::Signer for ResultSigner<'_> {
+    fn key_id(&self) -> &str {
+        match self.held {
+            Held::Here { jwt, .. } => jwt.key_id(),
+            Held::Vault(key) => key.key_id(),
+        }
+    }
+
+    fn sign(&self, message: &[u8]) -> Result<[u8; 64], JwtError> {
+        match self.held {
+            Held::Here { jwt, .. } => jwt.sign(message),
+            Held::Vault(key) => {
+                key.signature(self.tenant, Some(self.caller), message).map_err(|problem| {
+                    let text = problem.with_cause();
+                    *self.problem.lock().unwrap_or_else(PoisonError::into_inner) = Some(problem);
+                    JwtError::Signer { text }
+                })
+            }
+        }
     }
 }
 
@@ -375,12 +438,11 @@ pub fn thumbprint(key: &PublicKey) -> String {
 
 /// A P-256 key as JWK.
 #[must_use]
-pub fn jwk(key: &PublicKey) -> serde_json::Value {
+pub fn jwk(key: &PublicKey) -> Jwk {
     let xy = key.xy();
-    serde_json::json!({
-        "kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "kid": thumbprint(key),
-        "x": B64.encode(&xy[..32]), "y": B64.encode(&xy[32..]),
-    })
+    let [kty, crv, alg, r#use] = ["EC", "P-256", "ES256", "sig"].map(str::to_owned);
+    let [x, y] = [&xy[..32], &xy[32..]].map(|half| B64.encode(half));
+    Jwk { kty, crv, alg, r#use, kid: thumbprint(key), x, y }
 }
 
 #[cfg(test)]
@@ -416,7 +478,7 @@ mod tests {
     #[test]
     fn tokens_of_this_key_only() {
         let signer = Signer::new(&[3; 32], Vec::new()).unwrap();
-        let token = jwt::sign(b"{\"a\":1}", signer.jwt()).unwrap();
+        let token = jwt::sign(b"{\"a\":1}", &signer.jwt("t", "c")).unwrap();
         assert_eq!(signer.verify_jwt(&token).unwrap()["a"], 1);
         assert!(Signer::new(&[4; 32], Vec::new()).unwrap().verify_jwt(&token).is_none());
         assert!(

@@ -1,9 +1,10 @@
 //! Connections: TLS handshake, HTTP/1.1, time limits, and orderly shutdown.
 //!
 //! Until its handshake is complete, a connection occupies a slot of admission; then it takes a
-//! connection slot. Both are pools ([`shef_tls::admission`]) that accept every newcomer: the holder
-//! of the most slots makes room. One address or identity has at most a quarter of the slots, and a
-//! quarter is reserved for clients with a certificate, or with a token since their first request.
+//! connection slot. Both are pools ([`shef_tls::admission`]) that accept every newcomer: the tenant
+//! with the most slots makes room, in it the identity with the most; the addresses without an identity
+//! count as one tenant. One address or identity has at most a quarter of the slots, and a quarter is
+//! reserved for clients with a certificate, or with a token since their first request.
 
 use std::future::Future;
 use std::io;
@@ -21,7 +22,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::HandshakeKind;
 use rustls::pki_types::CertificateDer;
 use rustls::server::Acceptor;
-use shef_tls::admission::{Admission, Permit, Pool, Shares, Slot, network};
+use shef_tls::admission::{self, Admission, Permit, Pool, Shares, Slot, network};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -33,7 +34,7 @@ use tower::ServiceExt as _;
 use crate::audit::{self, Logins};
 use crate::auth::Identity;
 use crate::metrics::{Counter, Metrics};
-use crate::problem::{Kind, Result};
+use crate::problem::{Because, Kind, Result};
 use crate::tls::Material;
 
 /// A connection's peer; an extension of each request.
@@ -69,9 +70,15 @@ impl Peer {
         if let Some(connection) = &self.connection
             && connection.known.set(()).is_ok()
         {
-            connection.slot.recognise(Holder::Identity(who.uri()));
+            connection.slot.recognise(Holder::Identity(who.clone()));
             connection.admission.know(self.address.ip());
         }
+    }
+
+    /// Whether the client has shown a token before.
+    #[must_use]
+    pub fn is_recognised(&self) -> bool {
+        self.connection.as_ref().is_some_and(|connection| connection.known.get().is_some())
     }
 
     /// Why the connection would not be accepted now, if so.
@@ -132,11 +139,23 @@ pub async fn listen(address: SocketAddr) -> Result<TcpListener> {
         .map_err(|error| Kind::Listen.because(format!("{address}: {error}")))
 }
 
-/// The holder of a connection: the identity in its certificate, or else the address.
+/// The holder of a connection: the identity in its certificate or of its token, or else the address.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Holder {
     Address(IpAddr),
-    Identity(String),
+    Identity(Identity),
+}
+
+impl admission::Holder for Holder {
+    /// A tenant, which may have any number of identities; `None`: those without one.
+    type Group = Option<String>;
+
+    fn group(&self) -> Option<String> {
+        match self {
+            Self::Address(_) => None,
+            Self::Identity(who) => Some(who.tenant.clone()),
+        }
+    }
 }
 
 /// Time to finish a response when a connection is evicted.
@@ -192,7 +211,7 @@ pub async fn serve(
                         permit.admit();
                     }
                     let holder = match &shaken.shown.identity {
-                        Some(identity) => Holder::Identity(identity.uri()),
+                        Some(identity) => Holder::Identity(identity.clone()),
                         None => Holder::Address(network(address.ip())),
                     };
                     let connection = Connection {

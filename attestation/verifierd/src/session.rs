@@ -7,7 +7,7 @@ use shef_proto::cbor::{self, Fields, Limits, Value};
 use shef_proto::evidence::{Layer, NONCE_MAX, NONCE_MIN};
 use shef_proto::hpke_suite::PublicKey;
 
-use crate::problem::{Kind, Result};
+use crate::problem::{Because, Kind, Result};
 use crate::secrets::{Kek, random};
 
 /// Default length of a nonce in bytes: 64 characters of base64 without padding.

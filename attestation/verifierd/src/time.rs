@@ -1,4 +1,30 @@
-//! Human-readable dates: UTC, proleptic Gregorian.
+//! The time, and human-readable dates: UTC, proleptic Gregorian.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Source of the time.
+#[derive(Debug, Default)]
+pub enum Clock {
+    /// The system.
+    #[default]
+    System,
+    /// A test.
+    Set(AtomicI64),
+}
+
+impl Clock {
+    /// Seconds since 1970.
+    #[must_use]
+    pub fn now(&self) -> i64 {
+        match self {
+            Self::System => SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |passed| passed.as_secs() as i64),
+            Self::Set(now) => now.load(Ordering::Relaxed),
+        }
+    }
+}
 
 /// Seconds of a day.
 pub const DAY: i64 = 24 * 3600;

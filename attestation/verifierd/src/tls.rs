@@ -19,7 +19,7 @@ use x509_cert::ext::pkix::{BasicConstraints, ExtendedKeyUsage, SubjectAltName};
 use zeroize::Zeroizing;
 
 use crate::config::{ClientAuth, Tls, same_file};
-use crate::problem::{Kind, Problem, Result};
+use crate::problem::{Because, Kind, Problem, Result};
 use crate::secrets::open_private;
 use crate::time::{self, DAY};
 

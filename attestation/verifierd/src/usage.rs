@@ -37,14 +37,11 @@ pub fn families() -> Vec<Family> {
     let seconds = used.tv_sec as f64 + used.tv_nsec as f64 / 1e9;
     vec![
         Family::gauge("process_start_time_seconds", "Start, in seconds since 1970.", *START),
-        Family {
-            kind: "counter",
-            ..Family::gauge(
-                "process_cpu_seconds_total",
-                "Processor time, without the processes that run policies.",
-                seconds,
-            )
-        },
+        Family::counter(
+            "process_cpu_seconds_total",
+            "Processor time, without the processes that run policies.",
+            seconds,
+        ),
         Family::gauge(
             "process_resident_memory_bytes",
             "Resident memory, without the processes that run policies.",

@@ -19,7 +19,8 @@ use tokio::time::timeout;
 
 use crate::auth::Identity;
 use crate::metrics::{Counter, Metrics};
-use crate::problem::{Kind, Result};
+use crate::problem::{Because, Kind, Result};
+use crate::step;
 
 /// How long work waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -150,7 +151,9 @@ impl WorkQueue {
 
 impl Evaluate for WorkQueue {
     fn evaluate(&self, policy: &Rego, input: &str) -> Result<bool, RegoError> {
+        let step = step::begin("evaluate policy in Rego");
         let answer = self.workers.evaluate(policy, input);
+        drop(step);
         let reason = match &answer {
             Ok(_) => return answer,
             Err(RegoError::Failed { .. }) => "failed",

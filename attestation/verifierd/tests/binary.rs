@@ -9,7 +9,7 @@ use shef_proto::evidence::Layer;
 use shef_proto::hpke_suite::generate_key_pair;
 use shef_verifierd::config::Config;
 use shef_verifierd::secrets::{Kek, SystemEntropy, read_secret};
-use shef_verifierd::store::Store;
+use shef_verifierd::store::{self, Store};
 use sqlx::Connection as _;
 
 use shef_fixtures::service::*;
@@ -114,6 +114,37 @@ pub fn signal(child: &Child, name: &str) {
     assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
 }
 
+/// systemd may give a file to a service by an ACL, whose mask shows as the right of a group.
+#[test]
+fn a_secret_may_be_a_credential_of_systemd() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = dir();
+    let folder = dir.path.join("credentials");
+    std::fs::create_dir(&folder).unwrap();
+    let mode = |mode| {
+        let rights = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(folder.join("kek"), rights).unwrap();
+    };
+    std::fs::rename(dir.path.join("kek"), folder.join("kek")).unwrap();
+    dir.configure(|text| text.replace("\"kek\"", "\"%d/kek\""));
+    let check = |folder: Option<&Path>| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_shef-verifierd"));
+        command.args(["check", "--config", &dir.config]).env_remove("CREDENTIALS_DIRECTORY");
+        let output = command.envs(folder.map(|path| ("CREDENTIALS_DIRECTORY", path))).output();
+        String::from_utf8(output.unwrap().stderr).unwrap()
+    };
+    mode(0o440);
+    assert_eq!(check(Some(&folder)), "");
+    mode(0o444);
+    assert!(check(Some(&folder)).contains("SHEF-SVC-003"));
+    let said = check(None);
+    assert!(said.contains("SHEF-SVC-001") && said.contains("LoadCredential="), "{said}");
+    // The same file is no credential under another name.
+    mode(0o440);
+    dir.configure(|text| text.replace("%d/kek", "credentials/kek"));
+    assert!(check(None).contains("SHEF-SVC-003"));
+}
+
 #[test]
 fn init_makes_a_set_up_that_runs_and_never_overwrites() {
     use std::os::unix::fs::PermissionsExt as _;
@@ -127,9 +158,9 @@ fn init_makes_a_set_up_that_runs_and_never_overwrites() {
     }
     fails(&["init", "--dir", dir.path.to_str().unwrap()], 5, "SHEF-SVC-008");
     assert!(command(&["check", "--config", &dir.config]).status.success());
-    assert!(
-        String::from_utf8(command(&["version"]).stdout).unwrap().starts_with("shef-verifierd ")
-    );
+    let said = String::from_utf8(command(&["version"]).stdout).unwrap();
+    let schema = format!("\nschema {}, serves beside {}\n", store::version(), store::beside());
+    assert!(said.starts_with("shef-verifierd ") && said.ends_with(&schema), "{said}");
     assert!(command(&["explain", "shef-svc-042"]).status.success());
     let mut process = run(&dir);
     assert_eq!(process.client.get("/healthz").ok()["status"], "ok");
@@ -982,6 +1013,7 @@ fn kill_nine_while_the_kek_is_exchanged_leaves_one_that_opens_everything() {
 #[test]
 fn backup_restore_and_audit() {
     let dir = dir();
+    dir.configure(|text| text + "\n[[tenant]]\nname = \"idle\"\n");
     let device = Device::new(1);
     let process = run(&dir);
     furnish(&process.client, &device);
@@ -1001,7 +1033,7 @@ fn backup_restore_and_audit() {
     // An audit reads one snapshot while the service releases keys.
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let config = Config::read(std::path::Path::new(&dir.config)).unwrap();
-    let kek = shef_verifierd::held::kek(&config).unwrap();
+    let kek = shef_verifierd::keyring::kek(&config).unwrap();
     let heads = |store: &Store| runtime.block_on(store.heads("default")).unwrap().head.seq;
     let held = runtime.block_on(async {
         let store = Store::look(&config.database, &kek, true).await.unwrap().unwrap();
@@ -1038,6 +1070,16 @@ fn backup_restore_and_audit() {
     let Process { mut child, client } = run(&dir);
     client.post("/v1/release", &late).problem(409, "SHEF-SVC-042");
     assert_eq!(client.get("/v1/receipts").ok()["head"]["seq"], 1);
+    // The restore is in the chain of every tenant, whose audit holds with it.
+    for tenant in ["default", "idle"] {
+        let events = command(&["events", "--config", &dir.config, "--tenant", tenant]);
+        let events = String::from_utf8(events.stdout).unwrap();
+        let restored = events.lines().filter(|line| {
+            let event: serde_json::Value = serde_json::from_str(line).unwrap();
+            event["action"] == "restored" && event["who"] == "service"
+        });
+        assert_eq!(restored.count(), 1, "{tenant}: {events}");
+    }
     signal(&child, "-TERM");
     child.wait().unwrap();
     // A receipt missing from the database is detected.

@@ -7,8 +7,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
 use serde_json::{Value, json};
 use shef_proto::evidence::Layer;
-use shef_verifierd::app::Clock;
 use shef_verifierd::secrets::sha256;
+use shef_verifierd::time::Clock;
 
 use shef_fixtures::service::*;
 

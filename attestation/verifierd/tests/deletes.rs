@@ -2,9 +2,11 @@
 
 use serde_json::json;
 use shef_proto::evidence::Layer;
-use shef_verifierd::app::Clock;
 use shef_verifierd::problem::{Kind, Problem};
 use shef_verifierd::role::Role;
+use shef_verifierd::session::{Challenge, Protocol, Session};
+use shef_verifierd::store::{AppraisalRecord, CorimVersion, Event};
+use shef_verifierd::time::Clock;
 use shef_verifierd::{backup, erase};
 
 use crate::operators::{config, number, reload};
@@ -163,6 +165,24 @@ fn an_erased_tenant_leaves_its_receipts_and_events() {
     reload(&service, |text| text.replace(more, ""));
     acme.get("/v1/keys").problem(401, "SHEF-SVC-027");
     erased().unwrap();
+    // Its chains can still be verified and read.
+    let audited = service.runtime.block_on(backup::audit(&config(&service))).unwrap();
+    let chain = audited.iter().find(|audited| audited.tenant == "acme").unwrap();
+    assert!(!chain.configured && chain.head.seq == 1 && chain.events > 5, "{audited:?}");
+    assert!(audited.iter().any(|audited| audited.configured && audited.tenant == "default"));
+    let events = |tenant: Option<&str>| {
+        let mut lines = Vec::new();
+        let take = |line: &str| -> Result<(), Problem> {
+            lines.push(line.to_owned());
+            Ok(())
+        };
+        let done = service.runtime.block_on(backup::events(&config(&service), tenant, take));
+        done.map(|()| lines).map_err(kind)
+    };
+    let own = events(Some("acme")).unwrap();
+    assert!(own.last().unwrap().contains("tenant-erase"), "{own:?}");
+    assert!(own.iter().all(|line| events(None).unwrap().contains(line)));
+    assert_eq!(events(Some("nobody")), Err(Kind::Config));
     let tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT IN ('tenant', 'meta', 'gone', 'event', 'receipt')";
     let names = service.runtime.block_on(async {
         let path = service.dir.join("verifierd.db");
@@ -193,4 +213,128 @@ fn an_erased_tenant_leaves_its_receipts_and_events() {
     acme.post("/v1/appraise", &again).problem(409, "SHEF-SVC-042");
     let unknown = service.runtime.block_on(erase::erase(&config(&service), "nobody", now()));
     assert_eq!(unknown.map_err(kind), Err(Kind::NotFound));
+}
+
+/// Requests that began before their tenant was removed and erased go on after that: they add nothing.
+#[test]
+fn what_was_in_progress_adds_nothing_to_an_erased_tenant() {
+    let more = "\n[[tenant]]\nname = \"acme\"\n";
+    let service = Service::with(|text| text + more, Clock::System);
+    let (device, acme) = (Device::new(1), service.client("acme", Role::Operator, "boss"));
+    furnish(&acme, &device);
+    let (session, nonce) = acme.session(Layer::Kernel, None);
+    let app = std::sync::Arc::clone(&service.running().app);
+    reload(&service, |text| text.replace(more, ""));
+    service.runtime.block_on(erase::erase(&config(&service), "acme", now())).unwrap();
+    let rows = || {
+        ["event", "appraisal", "used", "corim_version"].map(|table| {
+            number(&service, &format!("SELECT COUNT(*) FROM {table} WHERE tenant = 'acme'"))
+        })
+    };
+    let before = rows();
+    // What such a request does last: a change, a refusal, a record, the end of a session.
+    let challenge = {
+        let kek = app.kek.load();
+        Challenge::of(&Session::open(&kek, Protocol::Native, "acme", &session).unwrap())
+    };
+    let record = AppraisalRecord {
+        id: [7; 16],
+        caller: "boss".into(),
+        time: now(),
+        layer: "kernel",
+        verdict: "denied",
+        code: "",
+        policy: "default@1".into(),
+        ueid: device.ueid.to_vec(),
+        target: String::new(),
+        kernel_svn: 0,
+        proven_svn: 0,
+        genuine: true,
+        fresh: true,
+        nonce,
+        evidence: vec![1],
+        sha256: [1; 32],
+        report: "{}".into(),
+    };
+    let version = CorimVersion { signer: "key:00".into(), id: "c".into(), version: 1 };
+    service.runtime.block_on(async {
+        let (store, event) = (&app.store, Event::own("acme", now()));
+        let refused = |done: Result<(), Problem>| {
+            assert_eq!(done.map_err(|problem| problem.kind), Err(Kind::Erased));
+        };
+        refused(store.event(&event, "refused", "a key").await);
+        refused(store.use_challenge("acme", &challenge, None, &record).await);
+        refused(store.record("acme", &record, 5).await.map(drop));
+        refused(store.remember("acme", &[version]).await);
+        store.end_session("acme", &challenge).await.unwrap();
+        // What concerns all tenants is noted for the others.
+        store.note("signing-key", "x", now()).await.unwrap();
+    });
+    assert_eq!(rows(), before);
+    let noted = "SELECT COUNT(*) FROM event WHERE tenant = 'default' AND action = 'signing-key'";
+    assert_eq!(number(&service, noted), 1);
+    // The next tenant of that name begins.
+    reload(&service, |text| text + more);
+    furnish(&acme, &device);
+    service.runtime.block_on(app.store.record("acme", &record, 5)).unwrap();
+}
+
+/// What a replica answers that still has a tenant after it was erased: nothing is added.
+pub fn adds_nothing(stale: &Client, device: &Device) {
+    let erased = |answer: HttpResponse| drop(answer.problem(403, "SHEF-SVC-067"));
+    let policy = "id = \"p\"\nroot_of_trust = [\"simulated\"]\nmin_kernel_svn = 1\n";
+    let toml = [("content-type", "application/toml")];
+    erased(stale.send("PUT", "/v1/policies/p", &toml, policy.as_bytes()));
+    let anchor = b64(device.root.der());
+    let anchor = json!({"name": "maker", "kind": "shef-boot", "certificate": anchor});
+    erased(stale.post("/v1/trust-anchors", &anchor));
+    let lost = json!({"kind": "serial", "value": "01", "reason": "lost"});
+    erased(stale.post("/v1/revocations", &lost));
+    // Sessions are not stored. Their evidence would be.
+    let (session, nonce) = stale.session(Layer::Kernel, None);
+    let genuine = device.evidence(Layer::Kernel, &nonce);
+    let mut forged = genuine.clone();
+    *forged.last_mut().unwrap() ^= 1;
+    for evidence in [forged, genuine] {
+        let body = json!({"session": session, "evidence": b64(&evidence)});
+        let answer = stale.post("/v1/appraise", &body);
+        // A replica that has read the tenant's policies again finds none.
+        let code = answer.json()["code"].clone();
+        assert!(code == "SHEF-SVC-067" || code == "SHEF-SVC-020", "{} {code}", answer.status);
+    }
+    // A refusal would be an event.
+    stale.get("/v1/keys/k").problem(404, "SHEF-SVC-020");
+}
+
+/// A service that has not read its new configuration.
+#[test]
+fn a_service_that_still_has_an_erased_tenant_adds_nothing_to_it() {
+    let more = "\n[[tenant]]\nname = \"acme\"\n";
+    let service = Service::with(|text| text + more, Clock::System);
+    let (device, acme) = (Device::new(1), service.client("acme", Role::Operator, "boss"));
+    furnish(&acme, &device);
+    let file = service.dir.join("verifierd.toml");
+    let old = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, old.replace(more, "")).unwrap();
+    service.runtime.block_on(erase::erase(&config(&service), "acme", now())).unwrap();
+    let rows = || -> Vec<i64> {
+        ["event", "appraisal", "used", "policy", "anchor", "revocation", "key_name", "device"]
+            .map(|table| {
+                number(&service, &format!("SELECT COUNT(*) FROM {table} WHERE tenant = 'acme'"))
+            })
+            .into()
+    };
+    let before = rows();
+    assert!(before[0] > 0 && before[1..].iter().all(|count| *count == 0), "{before:?}");
+    adds_nothing(&acme, &device);
+    // Nor after it has read the old one again. Other tenants are as before.
+    reload(&service, |_| old.clone());
+    adds_nothing(&acme, &device);
+    assert_eq!(rows(), before);
+    service.furnish(&device);
+    // It loses the tenant, and gets it again: that begins it anew.
+    reload(&service, |_| old.replace(more, ""));
+    reload(&service, |_| old.clone());
+    furnish(&acme, &device);
+    acme.put_key("k").ok();
 }

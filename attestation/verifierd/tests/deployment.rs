@@ -1,5 +1,6 @@
-//! The files of the Kubernetes manifests, without a cluster: a folder as the kubelet mounts a Secret,
-//! the command of the init container, and the service with the pod's user.
+//! The files for operators. Of the Kubernetes manifests, without a cluster: a folder as the kubelet
+//! mounts a Secret, the command of the init container, and the service with the pod's user. Of systemd:
+//! which faults end in a restart.
 
 use std::fs::{self, Permissions};
 use std::io::{BufRead as _, BufReader};
@@ -7,10 +8,14 @@ use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crate::binary::signal;
+use shef_console::Exit;
+use shef_console::exit::TABLE;
+
+use crate::binary::{command, dir, signal};
 use shef_fixtures::service::*;
 
 const MANIFESTS: &str = include_str!("../dist/kubernetes/shef-verifierd.yaml");
+const UNIT: &str = include_str!("../dist/shef-verifierd.service");
 /// The pod's user and group.
 const USER: u32 = 65_532;
 
@@ -86,4 +91,61 @@ fn the_init_container_makes_files_that_the_service_accepts() {
     // setpriv has become the service.
     signal(&child, "-TERM");
     assert!(child.wait().unwrap().success());
+}
+
+/// The value of a setting of the unit.
+fn setting(section: &str, name: &str) -> &'static str {
+    let (_, section) = UNIT.split_once(&format!("[{section}]\n")).expect("a section");
+    let section = section.split("\n[").next().unwrap();
+    section
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
+        .unwrap_or_else(|| panic!("the unit has no {name}"))
+}
+
+#[test]
+fn systemd_restarts_after_passing_faults_only() {
+    assert_eq!(setting("Service", "Restart"), "on-failure");
+    // Otherwise five starts while a database is away would be the last.
+    assert_eq!(setting("Unit", "StartLimitIntervalSec"), "0");
+    let never: Vec<i32> = setting("Service", "RestartPreventExitStatus")
+        .split(' ')
+        .map(|status| status.parse().unwrap())
+        .collect();
+    for (exit, meaning) in TABLE {
+        let permanent = matches!(exit, Exit::No | Exit::Usage | Exit::Input);
+        assert_eq!(never.contains(&(*exit as i32)), permanent, "{meaning}");
+    }
+    // What the program does: a bad configuration, a wrong flag, an address that is taken.
+    let dir = dir();
+    let ends = |args: &[&str], code: &str| {
+        let done = command(args);
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(said.contains(code), "{args:?}: {said}");
+        never.contains(&done.status.code().expect("a status"))
+    };
+    let run = ["run", "--config", &dir.config];
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listen = format!("\"{}\"", taken.local_addr().unwrap());
+    dir.configure(|text| text.replace("\"127.0.0.1:0\"", &listen));
+    assert!(!ends(&run, "SHEF-SVC-007"), "an address that is taken may be free later");
+    dir.configure(|text| text.replace("[[tenant]]", "[[tenants]]"));
+    assert!(ends(&run, "SHEF-SVC-001"), "a bad configuration is started again and again");
+    assert!(ends(&["run", "--confg", &dir.config], "--confg"), "wrong usage");
+}
+
+#[test]
+fn systemd_accepts_the_unit() {
+    let folder = tempfile::tempdir().unwrap();
+    let unit = folder.path().join("shef-verifierd.service");
+    // It looks whether the program is there.
+    let program = env!("CARGO_BIN_EXE_shef-verifierd");
+    fs::write(&unit, UNIT.replace("/usr/local/bin/shef-verifierd", program)).unwrap();
+    let verify = Command::new("systemd-analyze").arg("verify").arg(&unit).output();
+    let Ok(verified) = verify else {
+        println!("skipped: systemd-analyze is not installed");
+        return;
+    };
+    let said = String::from_utf8_lossy(&verified.stderr);
+    assert!(verified.status.success() && !said.contains("shef-verifierd"), "{said}");
 }

@@ -493,8 +493,8 @@ fn revocation_depends_on_nothing_else_in_the_configuration() {
     }
 }
 
-/// Of what the CA's key signs, nothing would verify under another certificate, and the list of
-/// another CA has that CA's serial numbers.
+/// Signatures of the CA's key would not verify under another certificate, and the list of another CA
+/// has that CA's serial numbers.
 #[test]
 fn only_the_ca_of_the_folder_and_its_list_are_used() {
     use shef_tls::ca::{Ca, KeyPair};

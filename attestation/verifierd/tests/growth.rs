@@ -32,7 +32,7 @@ fn least<T>(mut work: impl FnMut() -> T) -> f64 {
     (0..10).map(once).fold(f64::INFINITY, f64::min)
 }
 
-/// Signed CoRIMs, each with a kernel of its own.
+/// Signed CoRIMs, each with a different kernel.
 fn rows(count: usize) -> CollateralRows {
     let key = SigningKey::generate(&mut SeededEntropy::new(5, "signer"));
     let signer = CorimSigner::with_key("vendor", key.public_key())

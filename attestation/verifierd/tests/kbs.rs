@@ -302,13 +302,13 @@ fn a_result_is_good_for_whoever_attested() {
     let other = hex::encode(sha256(b"host-1's next token"));
     let rotated = text.replace(&hex::encode(sha256(b"host-1")), &other);
     let config = Config::parse(&rotated, "verifierd.toml", &service.dir).unwrap();
-    service.runtime.block_on(service.running().app.reload(config)).unwrap();
+    service.runtime.block_on(service.running().reload(config)).unwrap();
     client.with_token(&of_host).get(SECRET).problem(401, "SHEF-SVC-027");
     let text = text
         .replace(&entry("host-1", "release"), "")
         .replace("anonymous_tenant = \"default\"", "anonymous_tenant = \"other\"");
     let config = Config::parse(&text, "verifierd.toml", &service.dir).unwrap();
-    service.runtime.block_on(service.running().app.reload(config)).unwrap();
+    service.runtime.block_on(service.running().reload(config)).unwrap();
     for (token, path) in [(&of_host, SECRET), (&of_nobody, ONE)] {
         client.with_token(token).get(path).problem(401, "SHEF-SVC-027");
     }

@@ -16,8 +16,10 @@ const SCRAPE: [&str; 2] = ["job", "instance"];
 const UP: &str = "up";
 
 /// Families that the dashboard does not show, each with a reason.
-const LEFT_OUT: [(&str, &str); 1] =
-    [("shef_provider_keys_age_seconds", "few services have providers; an alert watches it")];
+const LEFT_OUT: [(&str, &str); 2] = [
+    ("shef_provider_keys_age_seconds", "few services have providers; an alert watches it"),
+    ("shef_trace_spans_lost_total", "few services have a collector; an alert watches it"),
+];
 
 /// The labels of one family, with their values.
 type Labels = BTreeMap<String, BTreeSet<String>>;
@@ -235,7 +237,24 @@ fn rules_and_dashboard_use_the_metrics_that_exist() {
     assert!(bad.is_empty(), "{bad:#?}\n{text}");
 }
 
-/// The test above recognises what does not exist.
+/// The page names each family that the service has, and no other.
+#[test]
+fn the_reference_lists_the_metrics_that_exist() {
+    const PAGE: &str = include_str!("../../../docs/reference/verifier-api.md");
+    let service = Service::start();
+    let text = String::from_utf8(service.operator.get("/metrics").ok_bytes()).unwrap();
+    let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let served: BTreeSet<_> = types.map(|line| line.split(' ').next().unwrap()).collect();
+    let section = PAGE.split("\n## Metrics\n").nth(1).unwrap().split("\n## ").next().unwrap();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
+    let cells = rows.map(|row| row.split(" | ").next().unwrap());
+    let names = cells.flat_map(|cell| cell.split(", "));
+    let listed: BTreeSet<_> =
+        names.map(|name| name.trim_matches('`').split(['{', '`']).next().unwrap()).collect();
+    assert_eq!(listed, served);
+}
+
+/// The test above of rules and dashboard recognises what does not exist.
 #[test]
 fn names_and_labels_that_do_not_exist_are_found() {
     let families = families(
@@ -273,6 +292,16 @@ fn what_ends_is_announced_as_in_the_log() {
         assert!(run::ends_soon(of, days * DAY - 1).is_some());
         assert!(run::ends_soon(of, days * DAY).is_none());
     }
+}
+
+/// A certificate that has ended is not the database's fault.
+#[test]
+fn a_service_is_not_ready_with_a_certificate_that_has_ended() {
+    let service = Service::with(|text| text, fixed_clock(now()));
+    service.stranger().get("/readyz").ok();
+    service.set_clock(now() + 20 * 366 * DAY);
+    let refused = service.stranger().get("/readyz").problem(503, "SHEF-SVC-002");
+    assert!(refused["detail"].as_str().unwrap().contains("server certificate"), "{refused}");
 }
 
 /// A service without its database still has metrics, which say so.

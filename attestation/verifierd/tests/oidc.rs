@@ -1,12 +1,12 @@
 //! Callers with a token of an OpenID Connect provider, and forged tokens.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use aws_lc_rs::encoding::{AsDer as _, Pkcs8V1Der};
 use aws_lc_rs::rsa::{KeyPair, KeySize};
@@ -18,9 +18,11 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 use shef_verifierd::check;
 use shef_verifierd::config::Config;
-use shef_verifierd::problem::Kind;
+use shef_verifierd::problem::{Kind, Problem};
 
 use crate::operators::{config, reload};
+use crate::places::token;
+use crate::service::raw;
 use shef_fixtures::service::*;
 
 const AUDIENCE: &str = "shef";
@@ -34,7 +36,7 @@ struct Provider {
     slow: Arc<AtomicBool>,
 }
 
-fn tls(dir: &Path) -> Arc<rustls::ServerConfig> {
+pub fn tls(dir: &Path) -> Arc<rustls::ServerConfig> {
     let chain: Vec<_> = CertificateDer::pem_file_iter(dir.join("server.pem"))
         .unwrap()
         .collect::<Result<_, _>>()
@@ -195,8 +197,9 @@ fn claims_of_a_provider_give_a_role() {
     claims["scope"] = json!("openid attest");
     assert_eq!(asks(&service, &rsa.sign(&claims)), (403, "SHEF-SVC-028".into()));
     let ready = service.operator.get("/readyz").ok();
-    assert_eq!(ready["identity_providers"][0]["issuer"], json!(provider.issuer()));
     assert!(ready["identity_providers"][0]["keys_age"].is_u64(), "{ready}");
+    // Strangers may read it.
+    assert!(!ready.to_string().contains(&provider.issuer()), "{ready}");
     // A new key is fetched when a token names it; and an old one that is published no more is gone.
     let new = Key::new("new", Algorithm::ES256);
     provider.publish(&[&new]);
@@ -212,6 +215,32 @@ fn claims_of_a_provider_give_a_role() {
     // The configuration names it no more.
     reload(&service, |text| text.replace(&provider.configuration(), ""));
     refused(&service, &new.sign(&provider.claims()), "a provider that was removed");
+}
+
+/// The keys of a silent provider end at the age that the configuration allows; a change of it does not
+/// lose them.
+#[test]
+fn keys_end_at_their_age() {
+    let provider = Provider::start();
+    let key = Key::new("ec", Algorithm::ES256);
+    provider.publish(&[&key]);
+    let service = Service::with(|text| text + &provider.configuration(), Default::default());
+    let token = key.sign(&provider.claims());
+    assert_eq!(asks(&service, &token).0, 200);
+    provider.silent.store(true, Ordering::Relaxed);
+    let age = |seconds: u32| {
+        let to = format!("audience = \"{AUDIENCE}\"\nkeys_seconds = {seconds}\n");
+        reload(&service, |text| text.replace(&format!("audience = \"{AUDIENCE}\"\n"), &to));
+    };
+    age(600);
+    assert_eq!(asks(&service, &token).0, 200);
+    reload(&service, |text| text.replace("keys_seconds = 600\n", ""));
+    std::thread::sleep(Duration::from_millis(2100));
+    age(2);
+    assert_eq!(asks(&service, &token), (503, "SHEF-SVC-011".into()));
+    provider.silent.store(false, Ordering::Relaxed);
+    std::thread::sleep(Duration::from_millis(3100));
+    assert_eq!(asks(&service, &token).0, 200);
 }
 
 /// A caller may disconnect before the provider answers: the keys are stored all the same.
@@ -246,13 +275,14 @@ fn forged_tokens_are_refused() {
     let provider = Provider::start();
     let (rsa, ec) = (Key::new("rsa", Algorithm::RS256), Key::new("ec", Algorithm::ES256));
     let (attacker, twin) = (Key::new("evil", Algorithm::ES256), Key::new("ec", Algorithm::ES256));
-    // A provider that publishes a symmetric key, or one for encryption, has no use for them here.
+    // A provider that publishes a symmetric key, one for encryption, or what is no key in any form
+    // known here, has no use for them here.
     let mut oct = json!({"kty": "oct", "kid": "oct", "k": "c2VjcmV0"});
     provider.publish(&[&rsa, &ec]);
     let mut keys = provider.pages.lock().unwrap()["/keys"].clone();
     let mut enc = attacker.jwk.clone();
     (enc["kid"], enc["use"]) = (json!("enc"), json!("enc"));
-    keys["keys"].as_array_mut().unwrap().extend([oct.take(), enc]);
+    keys["keys"].as_array_mut().unwrap().extend([oct.take(), enc, json!({"kty": 7})]);
     provider.page("/keys", keys);
     let service = Service::with(|text| text + &provider.configuration(), Default::default());
     let good = ec.sign(&provider.claims());
@@ -272,6 +302,7 @@ fn forged_tokens_are_refused() {
         ("expired", claims(&|claims| claims["exp"] = json!(now() - 60))),
         ("no end", claims(&|claims| drop(claims.as_object_mut().unwrap().remove("exp")))),
         ("not yet", claims(&|claims| claims["nbf"] = json!(now() + 90))),
+        ("bound to a key", claims(&|claims| claims["cnf"] = json!({"jkt": "x"}))),
         ("by a stranger", attacker.sign(&provider.claims())),
         ("by a stranger under a known name", twin.sign(&provider.claims())),
         ("a changed claim", good.replacen('.', ".e30", 1)),
@@ -312,6 +343,17 @@ fn forged_tokens_are_refused() {
         ("a key of another kind", own(&|header| header.kid = Some("rsa".into()))),
     ] {
         refused(&service, &token, what);
+    }
+    // What else the provider signs with the same keys; and the types of access tokens and ID tokens.
+    let typed = |typ: &str| {
+        let header = Header { typ: Some(typ.into()), ..ec.header() };
+        encode(&header, &provider.claims(), &ec.key).unwrap()
+    };
+    for typ in ["logout+jwt", "token-introspection+jwt", "application/secevent+jwt", ""] {
+        refused(&service, &typed(typ), typ);
+    }
+    for typ in ["JWT", "at+jwt", "application/at+JWT"] {
+        assert_eq!(asks(&service, &typed(typ)).0, 200, "{typ}");
     }
     let critical = json!({"alg": "ES256", "kid": "ec", "crit": ["b64"], "b64": false});
     let message = format!("{}.{body}", b64(critical.to_string().as_bytes()));
@@ -354,4 +396,241 @@ fn a_provider_that_does_not_answer_is_named() {
     assert_eq!(checked(&service), Err(Kind::Provider));
     // Certificates and tokens of the configuration work all the same.
     service.operator.get("/v1/keys").ok();
+}
+
+/// What the answer to a token says.
+fn said(service: &Service, token: &str) -> String {
+    let answer = service.stranger().with_token(token).get("/v1/keys").json();
+    answer["detail"].as_str().unwrap().to_owned()
+}
+
+/// The result of `check` on the service's configuration.
+fn checked(service: &Service) -> Result<Vec<String>, Problem> {
+    let config = config(service);
+    service.runtime.block_on(check::check(&config, now())).map(|report| report.notes)
+}
+
+/// A tenant may have any number of identities, and has no more connections for it.
+#[test]
+fn identities_of_one_tenant_do_not_take_the_connections_of_others() {
+    let provider = Provider::start();
+    let key = Key::new("ec", Algorithm::ES256);
+    provider.publish(&[&key]);
+    let other = format!(
+        "[[tenant]]\nname = \"other\"\n{}[limits]\nconnections = 16\n",
+        token("honest", "audit")
+    );
+    let service =
+        Service::with(|text| text + &provider.configuration() + &other, Default::default());
+    let mut honest: Vec<_> = (0..4).map(|_| raw(&service)).collect();
+    let mut ask = || {
+        for stream in &mut honest {
+            let head = "GET /v1/devices HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer honest\r\n\r\n";
+            stream.write_all(head.as_bytes()).unwrap();
+            let mut answer = vec![0; 4096];
+            let length = stream.read(&mut answer).unwrap_or(0);
+            let answer = String::from_utf8_lossy(&answer[..length]);
+            assert!(answer.starts_with("HTTP/1.1 200"), "{answer:?}");
+        }
+    };
+    ask();
+    let crowd: Vec<_> = (0..40)
+        .map(|sub| {
+            let mut claims = provider.claims();
+            claims["sub"] = json!(sub.to_string());
+            let client = Client::new(&service.dir, &service.url(), None);
+            let client = client.with_token(&key.sign(&claims));
+            client.get("/v1/keys").ok();
+            client
+        })
+        .collect();
+    ask();
+    drop(crowd);
+}
+
+/// Nor does it have more events.
+#[test]
+fn identities_of_one_tenant_share_its_refusals_that_become_events() {
+    let provider = Provider::start();
+    let key = Key::new("ec", Algorithm::ES256);
+    provider.publish(&[&key]);
+    let service = Service::with(|text| text + &provider.configuration(), Default::default());
+    for sub in 0..8 {
+        let mut claims = provider.claims();
+        (claims["groups"], claims["scope"]) = (json!([]), json!("attest"));
+        claims["sub"] = json!(sub.to_string());
+        let client = Client::new(&service.dir, &service.url(), None);
+        let client = client.with_token(&key.sign(&claims));
+        for _ in 0..50 {
+            client.get("/v1/keys").problem(403, "SHEF-SVC-028");
+        }
+    }
+    let events = service.operator.get("/v1/events?limit=1000").ok();
+    let all = events["events"].as_array().unwrap().iter();
+    let refused = all.filter(|event| event["action"] == "refused").count();
+    // One more for each 15 s that the test takes.
+    assert!((240..270).contains(&refused), "{refused}");
+}
+
+/// The owner of a provider learns nothing about servers that its documents name.
+#[test]
+fn a_provider_does_not_have_other_servers_looked_at() {
+    let provider = Provider::start();
+    let key = Key::new("ec", Algorithm::ES256);
+    provider.publish(&[&key]);
+    let service = Service::with(|text| text + &provider.configuration(), Default::default());
+    let token = key.sign(&provider.claims());
+    assert_eq!(asks(&service, &token).0, 200);
+    // An answer that is no set of keys.
+    provider.page("/keys", json!({"internal": 1}));
+    let changed = |line: &str| {
+        let audience = format!("audience = \"{AUDIENCE}\"\n");
+        let text = provider.configuration().replace(&audience, &(audience.clone() + line));
+        reload(&service, |old| old.split("\n[[oidc]]").next().unwrap().to_owned() + &text);
+    };
+    changed("jwks_uri = \"https://127.0.0.1:1/canary\"\n");
+    assert_eq!(asks(&service, &token), (503, "SHEF-SVC-011".into()));
+    let expected =
+        format!("{}: there are no keys of it to verify its tokens with", provider.issuer());
+    assert_eq!(said(&service, &token), expected);
+    let cause = |service: &Service| checked(service).unwrap_err().with_cause();
+    assert!(cause(&service).contains("127.0.0.1:1/canary"), "{}", cause(&service));
+    changed(&format!("jwks_uri = \"{}/keys\"\n", provider.issuer()));
+    assert_eq!(said(&service, &token), expected);
+    assert!(cause(&service).contains("missing field `keys`"), "{}", cause(&service));
+    // Keys on another host, unless the configuration names them.
+    provider.publish(&[&key]);
+    let elsewhere = format!("https://localhost:{}/keys", provider.address.port());
+    let document = json!({"issuer": provider.issuer(), "jwks_uri": elsewhere});
+    provider.page("/.well-known/openid-configuration", document);
+    changed("");
+    let found = cause(&service);
+    assert!(found.contains("set oidc.jwks_uri") && found.contains(&elsewhere), "{found}");
+    changed(&format!("jwks_uri = \"{elsewhere}\"\n"));
+    assert_eq!(asks(&service, &token).0, 200);
+    checked(&service).unwrap();
+}
+
+/// `check` counts no key that verifies nothing.
+#[test]
+fn keys_that_verify_nothing_are_not_counted() {
+    let provider = Provider::start();
+    let (rsa, ec) = (Key::new("rsa", Algorithm::RS256), Key::new("ec", Algorithm::ES256));
+    let twin = Key::new("ec", Algorithm::ES256);
+    let oct = json!({"kty": "oct", "kid": "oct", "k": "c2VjcmV0"});
+    let mut enc = rsa.jwk.clone();
+    enc["use"] = json!("enc");
+    let mut hmac = rsa.jwk.clone();
+    hmac["alg"] = json!("RSA-OAEP");
+    let service = Service::with(|text| text + &provider.configuration(), Default::default());
+    let publish = |keys: &[&Value]| provider.page("/keys", json!({ "keys": keys }));
+    for keys in [&[&enc][..], &[&oct], &[&hmac], &[&ec.jwk, &twin.jwk], &[&oct, &enc]] {
+        publish(keys);
+        let problem = checked(&service).unwrap_err();
+        assert_eq!(problem.kind, Kind::Provider);
+        let text = format!("none of {} keys can verify a token", keys.len());
+        assert!(problem.with_cause().contains(&text), "{}", problem.with_cause());
+    }
+    publish(&[&oct, &rsa.jwk, &ec.jwk, &twin.jwk]);
+    let notes = checked(&service).unwrap();
+    let note = format!("{}: keys that verify its tokens: 1 (\"rsa\")", provider.issuer());
+    assert!(notes.contains(&note), "{notes:?}");
+}
+
+/// A reload fetches the keys of new providers, and wants their files.
+#[test]
+fn a_reload_is_a_start_for_new_providers() {
+    let provider = Provider::start();
+    let key = Key::new("ec", Algorithm::ES256);
+    provider.publish(&[&key]);
+    let service = Service::start();
+    let old = std::fs::read_to_string(service.dir.join("verifierd.toml")).unwrap();
+    let ca = format!("{:?}", provider.folder.path().join("p/ca.pem"));
+    let bad = old.clone() + &provider.configuration().replace(&ca, "\"none.pem\"");
+    std::fs::write(service.dir.join("verifierd.toml"), bad).unwrap();
+    let config = || config(&service);
+    let refused = service.runtime.block_on(service.running().reload(config())).unwrap_err();
+    assert_eq!(refused.kind, Kind::Material);
+    assert!(refused.detail.contains("none.pem"), "{refused}");
+    assert!(service.running().app.config.load().oidc.is_empty());
+    reload(&service, |_| old + &provider.configuration());
+    let sources = config().oidc_sources();
+    let start = Instant::now();
+    while service.running().app.provider_keys.ages(&sources) == [None] {
+        assert!(start.elapsed().as_secs() < 20, "no keys are fetched");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// A refusal names the claim of the token, with the expected and the found value.
+#[test]
+fn refusals_say_what_was_expected_and_found() {
+    let provider = Provider::start();
+    let (key, twin) = (Key::new("ec", Algorithm::ES256), Key::new("ec", Algorithm::ES256));
+    provider.publish(&[&key]);
+    let service = Service::with(|text| text + &provider.configuration(), Default::default());
+    let long = "\u{1b}x".repeat(100);
+    for (name, value, text) in [
+        ("aud", json!("other"), "its `aud` is \"other\": expected \"shef\"".to_owned()),
+        ("aud", json!(["a", "b\n"]), "its `aud` is [\"a\", \"b\\n\"]: expected \"shef\"".into()),
+        ("aud", json!(long), format!("its `aud` is \"{}\"...: expected", "\\u{1b}x".repeat(20))),
+        ("exp", json!(1_700_000_000), "it has ended: its `exp` is 1700000000, now is ".into()),
+        ("nbf", json!(now() + 900), "it is not valid yet: its `nbf` is ".into()),
+        ("sub", Value::Null, "`sub`".into()),
+    ] {
+        let mut claims = provider.claims();
+        claims[name] = value;
+        let found = said(&service, &key.sign(&claims));
+        assert!(found.contains(&text), "{found}");
+    }
+    let mut claims = provider.claims();
+    claims.as_object_mut().unwrap().remove("sub");
+    assert!(said(&service, &key.sign(&claims)).ends_with("it has no `sub`"));
+    let forged = said(&service, &twin.sign(&provider.claims()));
+    assert!(forged.ends_with("its signature is not one of the provider's key with its `kid`"));
+}
+
+#[test]
+fn claims_of_grants_are_names_or_pointers() {
+    let provider = Provider::start();
+    let service = Service::start();
+    let head = std::fs::read_to_string(service.dir.join("verifierd.toml")).unwrap();
+    let parse = |claim: &str| {
+        let oidc = provider.configuration().replace("\"groups\"", &format!("{claim:?}"));
+        let text = head.clone() + &oidc;
+        let line =
+            text.lines().take_while(|line| !line.contains(&format!("{claim:?}"))).count() + 1;
+        (Config::parse(&text, "v.toml", &service.dir).map(drop), line)
+    };
+    for bad in ["realm_access/roles", "roles/", "/a~2b", "/a~"] {
+        let (found, line) = parse(bad);
+        let found = found.unwrap_err().detail;
+        assert!(found.starts_with(&format!("v.toml:{line}:")) && found.contains(bad), "{found}");
+    }
+    for good in ["/realm_access/roles", "https://example.com/roles", "roles", "/a~1b~0", "a~2"] {
+        parse(good).0.unwrap();
+    }
+}
+
+/// Signatures of strangers' tokens are verified within the rate of their address only. A caller that
+/// has shown a token on this connection goes on.
+#[test]
+fn signatures_are_verified_within_the_rate_of_an_address() {
+    let provider = Provider::start();
+    let key = Key::new("ec", Algorithm::ES256);
+    provider.publish(&[&key]);
+    let limits = "[limits]\nrate = 2\nburst = 40\n";
+    let service =
+        Service::with(|text| text + &provider.configuration() + limits, Default::default());
+    let good = key.sign(&provider.claims());
+    let client = |token: &str| Client::new(&service.dir, &service.url(), None).with_token(token);
+    let known = client(&good);
+    known.get("/v1/keys").ok();
+    let guesses = client("guess");
+    let refused = (0..5).any(|_| {
+        while guesses.get("/v1/keys").status != 429 {}
+        client(&good).get("/v1/keys").status == 429
+    });
+    assert!(refused, "a token was verified beyond the rate");
+    known.get("/v1/keys").ok();
 }

@@ -13,14 +13,15 @@ use shef_proto::cose::SigningKey;
 use shef_proto::entropy::SeededEntropy;
 use shef_proto::evidence::Layer;
 use shef_proto::hpke_suite::generate_key_pair;
-use shef_verifierd::app::Clock;
+use shef_verifierd::app::published;
 use shef_verifierd::auth::Identity;
 use shef_verifierd::config::Config;
 use shef_verifierd::problem::{Kind, Problem};
 use shef_verifierd::role::Role;
 use shef_verifierd::secrets::{SystemEntropy, read_secret, sha256};
+use shef_verifierd::time::Clock;
 use shef_verifierd::time::DAY;
-use shef_verifierd::{backup, check, init, run, signing, store, tls};
+use shef_verifierd::{backup, check, init, keyring, run, signing, store, tls};
 use shef_verify::ReferenceValues;
 use shef_verify::corim::{CorimSigner, Describe, write_signed};
 
@@ -787,7 +788,7 @@ fn check_looks_and_touches_nothing() {
     // Nor does an audit; and if there is no database, it creates none.
     assert_eq!(
         service.runtime.block_on(backup::audit(&config(&service))).unwrap_err().kind,
-        Kind::Store
+        Kind::OlderStore
     );
     assert!(before == files(), "audit changed the folder");
     std::fs::remove_file(&database).unwrap();
@@ -805,19 +806,39 @@ fn a_database_that_lacks_a_table_is_no_passing_fault() {
     answer.problem(500, "SHEF-SVC-033");
 }
 
+/// The ids of the keys that a service publishes, the one that signs first.
+fn ids(service: &Service) -> Vec<String> {
+    let jwks = service.stranger().get("/.well-known/jwks.json").ok();
+    let id = |key: &Value| key["kid"].as_str().unwrap().to_owned();
+    jwks["keys"].as_array().unwrap().iter().map(id).collect()
+}
+
+#[test]
+fn a_prepared_key_is_published_before_it_signs() {
+    let service = Service::start();
+    released(&service, &Device::new(1));
+    let (first, file) = (ids(&service), service.dir.join("signing.key.next"));
+    let next = signing::prepare(&config(&service)).unwrap();
+    assert_eq!((signing::prepare(&config(&service)).unwrap(), mode(&file)), (next.clone(), 0o600));
+    // What every replica gets before one signs with the key.
+    reload(&service, |text| text);
+    assert_eq!(ids(&service), [first[0].clone(), next.clone()]);
+    let rotated = signing::rotate(&config(&service)).unwrap();
+    assert_eq!((rotated, file.exists()), ((first[0].clone(), next.clone()), false));
+    reload(&service, |text| text);
+    assert_eq!(ids(&service), [next.clone(), first[0].clone()]);
+    // A command that ended before it removed the file leaves the key that signs there.
+    std::fs::copy(service.dir.join("signing.key"), &file).unwrap();
+    let (old, new) = signing::rotate(&config(&service)).unwrap();
+    assert!(old == next && new != next && !file.exists());
+    reload(&service, |text| text);
+    assert_eq!(ids(&service), [new, next, first[0].clone()]);
+}
+
 #[test]
 fn the_signing_key_is_rotated_by_a_command() {
     let service = Service::start();
     released(&service, &Device::new(1));
-    let ids = |service: &Service| -> Vec<String> {
-        let jwks = service.stranger().get("/.well-known/jwks.json").ok();
-        jwks["keys"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|key| key["kid"].as_str().unwrap().to_owned())
-            .collect()
-    };
     let first = ids(&service);
     let (old, new) = signing::rotate(&config(&service)).unwrap();
     assert_eq!(
@@ -848,13 +869,23 @@ fn the_signing_key_is_rotated_by_a_command() {
     };
     lost(service.runtime.block_on(check::check(&config(&service), now())).unwrap_err());
     lost(service.runtime.block_on(service.running().reload(config(&service))).unwrap_err());
+    // Another replica signs with the key that is missing: its files are the ones to copy.
+    let own = keyring::signer(&config(&service)).unwrap();
+    let key = hex::encode(own.public_key().as_bytes());
+    for (signers, help) in [
+        (["04", &*key], "retired ones: put the line 04 back into signing.key.retired"),
+        ([&*key, "04"], "it is the newest one: if another replica signs with it, copy signing.key"),
+    ] {
+        let detail = published(&own, &signers.map(str::to_owned)).unwrap_err().detail;
+        assert!(detail.contains(help), "{detail}");
+    }
     std::fs::write(&retired, text).unwrap();
     service.runtime.block_on(service.running().reload(config(&service))).unwrap();
     // Another replica signs with a newer key: this one is not ready.
     service.operator.get("/readyz").ok();
     let newer = "INSERT INTO meta (name, number, content) VALUES ('signer:04', 99999999999, '04')";
     sql(&service, &[newer]);
-    let problem = service.operator.get("/readyz").problem(503, "SHEF-SVC-004");
+    let problem = service.operator.get("/readyz").problem(503, "SHEF-SVC-014");
     assert!(problem["detail"].as_str().unwrap().contains("send SIGHUP"), "{problem}");
 }
 
@@ -1400,7 +1431,7 @@ fn the_reference_page_is_the_configuration() {
             )
         })
         .collect();
-    assert_eq!(tables.len(), 15);
+    assert_eq!(tables.len(), 16);
     let defaults = [
         ("[limits]", toml::Value::try_from(shef_verifierd::config::Limits::default()).unwrap()),
         (

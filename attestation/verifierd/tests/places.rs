@@ -21,7 +21,7 @@ pub fn token(name: &str, role: &str) -> String {
 }
 
 /// One client sends more releases than the service takes requests, and the database keeps each of
-/// them waiting: probes, readers and other tenants are answered meanwhile.
+/// them waiting: probes, readers and other tenants get answers at the same time.
 #[test]
 fn releases_that_wait_take_no_place_of_others() {
     const RELEASES: usize = 64;

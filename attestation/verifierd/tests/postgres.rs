@@ -10,15 +10,19 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use shef_proto::evidence::Layer;
 use shef_proto::hpke_suite::generate_key_pair;
-use shef_verifierd::app::Clock;
+use shef_verifierd::backup;
 use shef_verifierd::config::{Config, Database};
+use shef_verifierd::erase::erase;
 use shef_verifierd::problem::Kind;
+use shef_verifierd::role::Role;
 use shef_verifierd::run::{Running, start};
 use shef_verifierd::secrets::{Kek, SystemEntropy};
 use shef_verifierd::store::Store;
+use shef_verifierd::time::Clock;
 use tokio::runtime::Runtime;
 
-use crate::binary::{Dir, Process, command, dir, run, signal};
+use crate::binary::{Dir, Process, command, dir, run, signal, started};
+use crate::deletes::adds_nothing;
 use crate::places::token;
 use shef_fixtures::postgres::Postgres;
 use shef_fixtures::service::*;
@@ -154,6 +158,11 @@ fn the_password_of_the_database_comes_from_a_file() {
     replica.client.get("/readyz").ok();
     signal(&replica.child, "-TERM");
     replica.child.wait().unwrap();
+    // The tables are there at the second start, of which an operator need not hear.
+    let (mut replica, log) = started(&dir);
+    signal(&replica.child, "-TERM");
+    replica.child.wait().unwrap();
+    assert!(log.iter().all(|line| !line.to_string().contains("skipping")), "{log:#?}");
     // In the URL, it closes the configuration to others.
     let file = Path::new(&dir.config);
     dir.configure(|text| {
@@ -636,7 +645,7 @@ fn a_moment_of_the_database_is_restored_and_no_nonce_counts_twice() {
     let data = server.data();
     std::fs::remove_dir_all(&data).unwrap();
     let config = format!(
-        "restore_command = 'cp {archive}/%f %p'\nrecovery_target_name = 'before'\nrecovery_target_action = 'promote'\n"
+        "restore_command = 'cp {archive}/%f %p'\nrecovery_target_name = 'before'\nrecovery_target_action = 'pause'\n"
     );
     let mut own = server.command("cp".into());
     assert!(own.arg("-a").args([base.to_str().unwrap(), &data]).status().unwrap().success());
@@ -648,6 +657,19 @@ fn a_moment_of_the_database_is_restored_and_no_nonce_counts_twice() {
     let mut own = server.command("touch".into());
     assert!(own.arg(format!("{data}/recovery.signal")).status().unwrap().success());
     server.resume().unwrap();
+    // The server pauses at that moment, and takes no changes until it is resumed.
+    for name in ["check", "restore", "run"] {
+        let output = command(&[name, "--config", &dir.config]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        let helps = said.contains("SHEF-SVC-004") && said.contains("pg_wal_replay_resume()");
+        assert!(!output.status.success() && helps, "{name}: {said}");
+    }
+    sql(&["SELECT pg_wal_replay_resume()"]);
+    let asked = Instant::now();
+    while !command(&["check", "--config", &dir.config]).status.success() {
+        assert!(asked.elapsed() < Duration::from_secs(60), "the server stays in recovery");
+        std::thread::sleep(Duration::from_millis(200));
+    }
     let restored = command(&["restore", "--config", &dir.config]);
     let said = String::from_utf8(restored.stdout).unwrap();
     assert!(restored.status.success(), "{said}{}", String::from_utf8_lossy(&restored.stderr));
@@ -655,12 +677,215 @@ fn a_moment_of_the_database_is_restored_and_no_nonce_counts_twice() {
     let second = run(&dir);
     let client = &second.client;
     // Neither nonce is accepted again. The box from before that moment can be fetched again.
-    release(client, &after).problem(409, "SHEF-SVC-042");
+    let refused = release(client, &after).problem(409, "SHEF-SVC-042");
+    assert!(refused["detail"].as_str().unwrap().contains("sessions from before"), "{refused}");
+    let body =
+        json!({"session": after.0, "evidence": b64(&device.evidence(Layer::Shield, &after.1))});
+    let refused = client.post("/v1/appraise", &body).problem(409, "SHEF-SVC-042");
+    assert!(refused["detail"].as_str().unwrap().contains("sessions from before"), "{refused}");
     release(client, &before).ok();
+    // Beside a service, it is refused.
+    let refused = command(&["restore", "--config", &dir.config]);
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(said.contains("SHEF-SVC-009") && said.contains("stop every replica"), "{said}");
     assert_eq!(client.events("action", "restored", ["who", "what"]), [["service", ""]]);
     let head = &client.get("/v1/receipts").ok()["head"];
     assert!(head["seq"] == 1 && lost["head"]["seq"] == 2, "{head} {lost}");
     release(client, &client.session(Layer::Shield, Some(&public))).ok();
+}
+
+/// A replica with an old configuration adds nothing to a tenant that was erased, also when another has
+/// begun the tenant anew.
+#[test]
+fn an_erased_tenant_is_closed_at_replicas_that_still_have_it() {
+    let Some(server) = Postgres::start() else { return };
+    let (url, more) = (server.url(), "\n[[tenant]]\nname = \"acme\"\n");
+    let with = |text: String| text.replace("sqlite:verifierd.db", &url) + more;
+    let stale = Service::with(with, Default::default());
+    let (device, acme) = (Device::new(1), stale.client("acme", Role::Operator, "boss"));
+    furnish(&acme, &device);
+    acme.put_key("data").ok();
+    let whole = config(&stale.dir);
+    let mut without = whole.clone();
+    without.tenants.retain(|tenant| tenant.name != "acme");
+    let erased = stale.runtime.block_on(async {
+        let current = start(without.clone(), Default::default()).await.unwrap();
+        erase(&without, "acme", now()).await.unwrap();
+        current
+    });
+    let events = || {
+        let all = stale.runtime.block_on(backup::audit(&whole)).unwrap();
+        all.iter().find(|audited| audited.tenant == "acme").unwrap().events
+    };
+    let before = events();
+    adds_nothing(&acme, &device);
+    assert_eq!(events(), before);
+    // Another replica gets it again.
+    stale.runtime.block_on(erased.reload(whole.clone())).unwrap();
+    let new = Client::new(&stale.dir, &format!("https://{}", erased.address), Some("boss"));
+    furnish(&new, &device);
+    new.put_key("data").ok();
+    acme.put_key("more").problem(403, "SHEF-SVC-067");
+    let (session, nonce) = acme.session(Layer::Kernel, None);
+    let body =
+        json!({"session": session, "evidence": b64(&device.evidence(Layer::Kernel, &nonce))});
+    acme.post("/v1/appraise", &body).problem(403, "SHEF-SVC-067");
+    new.post("/v1/appraise", &body).ok();
+    stale.furnish(&device);
+    stale.runtime.block_on(erased.stop());
+}
+
+/// A service on a server with the tenant `acme`, whose operator and configuration without it come too.
+fn with_acme(server: &Postgres) -> (Service, Client, Config) {
+    let (url, more) = (server.url(), "\n[[tenant]]\nname = \"acme\"\n");
+    let with = |text: String| text.replace("sqlite:verifierd.db", &url) + more;
+    let service = Service::with(with, Default::default());
+    let acme = service.client("acme", Role::Operator, "boss");
+    let mut without = config(&service.dir);
+    without.tenants.retain(|tenant| tenant.name != "acme");
+    (service, acme, without)
+}
+
+/// Waits until a query finds as many.
+fn until(runtime: &Runtime, pool: &sqlx::PgPool, query: &'static str, least: i64) {
+    let start = Instant::now();
+    while count(runtime, pool, query) < least {
+        assert!(start.elapsed() < Duration::from_secs(20), "{query}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn count(runtime: &Runtime, pool: &sqlx::PgPool, query: &'static str) -> i64 {
+    runtime.block_on(async { sqlx::query_scalar(query).fetch_one(pool).await.unwrap() })
+}
+
+/// An erasure waits for what is being added.
+#[test]
+fn an_erasure_ends_after_what_is_being_added() {
+    let Some(server) = Postgres::start() else { return };
+    let (service, acme, without) = with_acme(&server);
+    let (runtime, device) = (&service.runtime, Device::new(1));
+    furnish(&acme, &device);
+    // Both records last longer than the erasure would.
+    let pool = runtime.block_on(async {
+        let pool = sqlx::PgPool::connect(&server.url()).await.unwrap();
+        let slow = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(2); RETURN NULL; END $$; \
+                    CREATE TRIGGER slow AFTER INSERT ON appraisal FOR EACH ROW EXECUTE FUNCTION slow()";
+        sqlx::raw_sql(slow).execute(&pool).await.unwrap();
+        pool
+    });
+    let (session, nonce) = acme.session(Layer::Kernel, None);
+    let genuine = device.evidence(Layer::Kernel, &nonce);
+    let mut forged = genuine.clone();
+    *forged.last_mut().unwrap() ^= 1;
+    std::thread::scope(|scope| {
+        for evidence in [genuine, forged] {
+            let body = json!({"session": session, "evidence": b64(&evidence)});
+            let acme = &acme;
+            scope.spawn(move || acme.post("/v1/appraise", &body));
+        }
+        let sleeps = "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+        until(runtime, &pool, sleeps, 2);
+        runtime.block_on(erase(&without, "acme", now())).unwrap();
+    });
+    let left = "SELECT (SELECT COUNT(*) FROM appraisal WHERE tenant = 'acme') + (SELECT COUNT(*) FROM used WHERE tenant = 'acme') \
+                + (SELECT COUNT(*) FROM device WHERE tenant = 'acme')";
+    assert_eq!(count(runtime, &pool, left), 0);
+    runtime.block_on(pool.close());
+}
+
+/// Changes that wait for the row of a tenant while it is erased add nothing, although the replica has
+/// lost the tenant by then.
+#[test]
+fn what_waits_for_an_erasure_adds_nothing() {
+    let Some(server) = Postgres::start() else { return };
+    let (service, acme, without) = with_acme(&server);
+    let runtime = &service.runtime;
+    add_policy(&acme);
+    let (pool, held) = runtime.block_on(async {
+        let pool = sqlx::PgPool::connect(&server.url()).await.unwrap();
+        let mut held = pool.begin().await.unwrap();
+        let lock = "UPDATE tenant SET swept = swept WHERE name = 'acme'";
+        sqlx::query(lock).execute(&mut *held).await.unwrap();
+        (pool, held)
+    });
+    let waits = "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+    std::thread::scope(|scope| {
+        for version in 2..6 {
+            let acme = &acme;
+            scope.spawn(move || {
+                let text = format!(
+                    "id = \"p\"\nroot_of_trust = [\"simulated\"]\nmin_kernel_svn = {version}\n"
+                );
+                let toml = [("content-type", "application/toml")];
+                acme.send("PUT", "/v1/policies/p", &toml, text.as_bytes())
+            });
+        }
+        until(runtime, &pool, waits, 1);
+        // The others wait for their turn in the service.
+        std::thread::sleep(Duration::from_millis(300));
+        // As a reload does first.
+        service.running().app.withdraw(&without);
+        let erasure = scope.spawn(|| runtime.block_on(erase(&without, "acme", now())).unwrap());
+        until(runtime, &pool, waits, 2);
+        runtime.block_on(held.commit()).unwrap();
+        erasure.join().unwrap();
+    });
+    let after = "SELECT (SELECT COUNT(*) FROM policy WHERE tenant = 'acme') + (SELECT COUNT(*) FROM event WHERE tenant = 'acme' AND seq > \
+                 (SELECT MAX(seq) FROM event WHERE tenant = 'acme' AND action = 'tenant-erase'))";
+    assert_eq!(count(runtime, &pool, after), 0);
+    runtime.block_on(pool.close());
+}
+
+/// `check` reports an empty database that `run` could not use, and `restore` makes no database.
+#[test]
+fn an_empty_database_is_no_restored_one_and_needs_the_right_to_make_tables() {
+    let Some(server) = Postgres::start() else { return };
+    let dir = unlimited(&server);
+    let (runtime, check) = (Runtime::new().unwrap(), ["check", "--config", &dir.config]);
+    let sql = |text: &'static str| {
+        runtime.block_on(async {
+            let pool = sqlx::PgPool::connect(&server.url()).await.unwrap();
+            sqlx::raw_sql(text).execute(&pool).await.unwrap();
+            pool.close().await;
+        });
+    };
+    let fails = |args: &[&str], texts: [&str; 2]| {
+        let output = command(args);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let all = texts.iter().all(|text| said.contains(text));
+        assert!(!output.status.success() && all, "{args:?}: {said}");
+    };
+    let restore = ["restore", "--config", &dir.config];
+    fails(&restore, ["SHEF-SVC-009", "the database is empty"]);
+    let output = command(&check);
+    assert!(String::from_utf8(output.stdout).unwrap().contains("the database is empty"));
+    // Another user than the owner.
+    sql("CREATE ROLE little LOGIN; REVOKE CREATE ON SCHEMA public FROM PUBLIC");
+    let owner = server.url();
+    let little = owner.replace("shef@", "little@");
+    dir.configure(|text| text.replace(&owner, &little));
+    fails(&check, ["SHEF-SVC-004", "GRANT CREATE ON SCHEMA public TO little"]);
+    sql("GRANT CREATE ON SCHEMA public TO little");
+    assert!(command(&check).status.success());
+    // And one that does not own the tables of an older version.
+    dir.configure(|text| text.replace(&little, &owner));
+    let mut service = run(&dir);
+    signal(&service.child, "-TERM");
+    service.child.wait().unwrap();
+    sql(
+        "ALTER TABLE tenant DROP COLUMN erased; UPDATE meta SET number = 8 WHERE name = 'version'; \
+         GRANT ALL ON ALL TABLES IN SCHEMA public TO little",
+    );
+    fails(&["audit", "--config", &dir.config], ["SHEF-SVC-015", "the database has version 8"]);
+    dir.configure(|text| text.replace(&owner, &little));
+    fails(&check, ["SHEF-SVC-004", "ALTER TABLE anchor OWNER TO little"]);
+    dir.configure(|text| text.replace(&little, &owner));
+    assert!(command(&check).status.success());
+    let restored = command(&restore);
+    let said = String::from_utf8_lossy(&restored.stderr);
+    let told = said.contains("extended") && said.contains("\"from\":8");
+    assert!(restored.status.success() && told, "{said}");
 }
 
 /// For `cargo xtask test --full`.

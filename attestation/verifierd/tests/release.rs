@@ -498,7 +498,7 @@ fn a_device_that_was_updated_does_not_go_back() {
         let pool = sqlx::SqlitePool::connect(database.to_str().unwrap()).await.unwrap();
         sqlx::raw_sql("ALTER TABLE device DROP COLUMN highest_svn; DROP TABLE event; ALTER TABLE key_name DROP COLUMN to_host; \
              DROP TABLE corim_version; DROP TABLE gone; DELETE FROM meta WHERE name = 'beside'; DROP INDEX appraisal_unproven; DROP INDEX appraisal_unproven_evidence; DROP INDEX appraisal_caller; ALTER TABLE appraisal DROP COLUMN caller; ALTER TABLE appraisal DROP COLUMN genuine; \
-             ALTER TABLE appraisal DROP COLUMN sha256; ALTER TABLE tenant DROP COLUMN kept_signed; UPDATE meta SET number = 1 WHERE name = 'version'")
+             ALTER TABLE appraisal DROP COLUMN sha256; ALTER TABLE tenant DROP COLUMN kept_signed; ALTER TABLE tenant DROP COLUMN erased; UPDATE meta SET number = 1 WHERE name = 'version'")
             .execute(&pool)
             .await
             .unwrap();

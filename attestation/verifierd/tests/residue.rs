@@ -7,10 +7,10 @@ use std::process::{Child, Command, Stdio};
 use serde_json::{Value, json};
 use shef_proto::evidence::Layer;
 use shef_proto::hpke_suite::generate_key_pair;
-use shef_verifierd::app::Clock;
 use shef_verifierd::config::Config;
 use shef_verifierd::run::start;
 use shef_verifierd::secrets::{SystemEntropy, random};
+use shef_verifierd::time::Clock;
 
 use crate::clients::{Kbs, LET_IN};
 use shef_fixtures::service::*;

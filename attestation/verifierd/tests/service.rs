@@ -553,7 +553,7 @@ fn a_body_that_stops_half_way_is_answered_with_408() {
 #[test]
 fn pages_lose_nothing() {
     let start = now();
-    let service = Service::with(|text| text, shef_verifierd::app::Clock::Set(start.into()));
+    let service = Service::with(|text| text, shef_verifierd::time::Clock::Set(start.into()));
     let operator = &service.operator;
     let mut made = std::collections::BTreeSet::new();
     for byte in 0..23u8 {

@@ -392,7 +392,7 @@ fn a_database_that_is_exchanged_while_it_is_opened_is_not_read() {
     for path in [&own, &dir.path] {
         chown(path, Some(4001), None).unwrap();
     }
-    let kek = shef_verifierd::held::kek(
+    let kek = shef_verifierd::keyring::kek(
         &shef_verifierd::config::Config::read(std::path::Path::new(&dir.config)).unwrap(),
     )
     .unwrap();
@@ -541,6 +541,52 @@ fn a_database_that_begins_anew_is_a_warning() {
     }
     File::create(dir.path.join("verifierd.db")).unwrap();
     assert_eq!(warnings(), 1, "an empty one");
+}
+
+/// `check` and the start of a replica warn of an audience other than that of the replica before.
+#[test]
+fn another_audience_than_before_is_a_warning() {
+    let dir = dir();
+    make_database(&dir);
+    let told = |yes: bool| {
+        let output = command(&["check", "--config", &dir.config]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        assert_eq!(said.contains("all replicas need the same"), yes, "{said}");
+    };
+    told(false);
+    dir.configure(|text| text.replace("audience = \"https://", "audience = \"https://other."));
+    told(true);
+    make_database(&dir);
+    told(false);
+}
+
+/// A command that extends the schema of an older version says so.
+#[test]
+fn a_command_that_extends_an_older_database_says_so() {
+    let dir = dir();
+    make_database(&dir);
+    sql(
+        &dir.path.join("verifierd.db"),
+        &[
+            "ALTER TABLE tenant DROP COLUMN erased",
+            "UPDATE meta SET number = 8 WHERE name = 'version'",
+        ],
+    );
+    for name in ["audit", "events"] {
+        fails(&[name, "--config", &dir.config], 5, "SHEF-SVC-015");
+    }
+    let kek = text(&dir.path.join("kek.new")).to_owned();
+    let rekey = ["rekey", "--config", &dir.config, "--to", &kek];
+    let said = |yes: bool| {
+        let output = command(&rekey);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        let told = said.contains("extended") && said.contains("\"from\":8");
+        assert_eq!(told, yes, "{said}");
+    };
+    said(true);
+    said(false);
 }
 
 #[test]

@@ -286,10 +286,8 @@ pub fn run(output: &Output, args: &AttestArgs) -> Result<Exit, CliError> {
         }
         _ => None,
     };
-    if let (Some(slot), Some((_, Ok(answer)))) = (result_out, &appraised)
-        && let Some(result) = answer["result"].as_str()
-    {
-        outputs.fill(slot, format!("{result}\n"))?;
+    if let (Some(slot), Some((_, Ok(answer)))) = (result_out, &appraised) {
+        outputs.fill(slot, format!("{}\n", answer.result))?;
     }
     // Denied evidence is kept too.
     outputs.place()?;
@@ -303,13 +301,9 @@ pub fn run(output: &Output, args: &AttestArgs) -> Result<Exit, CliError> {
     let (mut verdict, mut policy, mut denied) = (None, None, None);
     match appraised {
         Some((service, Ok(answer))) => {
-            let text = |name: &str| answer[name].as_str().map(str::to_owned);
-            (verdict, policy) = (text("verdict"), text("policy"));
-            let (by, under) = (service.url(), policy.as_deref().unwrap_or("its policy"));
-            output.line(format_args!(
-                "{} by {by} under {under}",
-                output.good(verdict.as_deref().unwrap_or("no verdict"))
-            ))?;
+            let (by, said) = (service.url(), answer.verdict.name());
+            output.line(format_args!("{} by {by} under {}", output.good(said), answer.policy))?;
+            (verdict, policy) = (Some(said.to_owned()), Some(answer.policy));
         }
         Some((_, Err(error @ SdkError::Denied { .. }))) => {
             verdict = Some("denied".to_owned());

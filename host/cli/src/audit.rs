@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
+use shef::service::api;
 use shef_proto::event::{Event, EventAudit, EventError};
 use shef_proto::hpke_suite::PublicKey;
 use shef_proto::receipt::{Audit, Forgotten, Head, ReceiptError};
@@ -65,46 +66,6 @@ pub struct VerifyArgs {
     after: Option<String>,
 }
 
-/// An answer of `GET /v1/receipts`, with the members that an audit needs.
-#[derive(Deserialize)]
-struct Page {
-    tenant: String,
-    receipts: Vec<Row>,
-    kept: Option<Kept>,
-}
-
-/// The head after which receipts are kept, and the service's statement that it deleted earlier
-/// ones.
-#[derive(Deserialize)]
-struct Kept {
-    seq: u64,
-    digest: String,
-    #[serde(default)]
-    statement: String,
-}
-
-#[derive(Deserialize)]
-struct Row {
-    receipt: String,
-}
-
-/// An answer of `GET /v1/events`, with the members that an audit needs.
-#[derive(Deserialize)]
-struct Events {
-    events: Vec<EventRow>,
-}
-
-#[derive(Deserialize)]
-struct EventRow {
-    seq: u64,
-    time: i64,
-    who: String,
-    role: String,
-    action: String,
-    what: String,
-    digest: String,
-}
-
 #[derive(Serialize)]
 struct Fetched {
     out: PathText,
@@ -139,16 +100,15 @@ fn fetch(output: &Output, args: &ReceiptsArgs) -> Result<Exit, CliError> {
     let events = args.events.as_deref().map(|path| outputs.file(path)).transpose()?;
     let service = args.service.open()?;
     let page = service.receipts()?;
-    outputs.fill(slot, page.to_string())?;
-    let rows = |page: &serde_json::Value, list: &str| page[list].as_array().map_or(0, Vec::len);
-    let receipts = rows(&page, "receipts");
+    outputs.fill(slot, text_of(&page)?)?;
+    let receipts = page.receipts.len();
     let events = match events {
         None => None,
         Some(slot) => {
             // After the receipts, which name events that then exist.
             let page = service.events()?;
-            outputs.fill(slot, page.to_string())?;
-            Some(rows(&page, "events"))
+            outputs.fill(slot, text_of(&page)?)?;
+            Some(page.events.len())
         }
     };
     outputs.place()?;
@@ -166,20 +126,24 @@ fn fetch(output: &Output, args: &ReceiptsArgs) -> Result<Exit, CliError> {
 
 fn verify(output: &Output, args: &VerifyArgs) -> Result<Exit, CliError> {
     let keys = keys(&args.jwks)?;
-    let pages =
-        args.receipts.iter().map(|path| json::<Page>(path)).collect::<Result<Vec<_>, _>>()?;
+    let pages = args
+        .receipts
+        .iter()
+        .map(|path| json::<api::Receipts>(path))
+        .collect::<Result<Vec<_>, _>>()?;
     let tenant = &pages[0].tenant;
     let after = args.after.as_deref().map(|given| head(given, "--after")).transpose()?;
     let known = args.head.as_deref().map(|given| head(given, "--head")).transpose()?;
 
     let broken = |e: ReceiptError| CliError::new(e.code(), e.to_string());
-    let kept = pages[0].kept.as_ref().filter(|kept| after.is_none() && kept.seq > 0);
+    let kept = Some(&pages[0].kept).filter(|kept| after.is_none() && kept.seq > 0);
     let after = match kept {
         None => after,
         Some(kept) => {
             let head =
                 Head { seq: kept.seq, digest: hex::decode_array(&kept.digest, "kept.digest")? };
-            let statement = base64(&kept.statement, &args.receipts[0], "kept.statement")?;
+            let statement = kept.statement.as_deref().unwrap_or_default();
+            let statement = base64(statement, &args.receipts[0], "kept.statement")?;
             Some(Forgotten::verify(&statement, &keys, tenant, head).map_err(broken)?.head)
         }
     };
@@ -213,8 +177,8 @@ fn verify(output: &Output, args: &VerifyArgs) -> Result<Exit, CliError> {
         return Err(broken(ReceiptError::Head { expected: known.seq, found: end.seq }));
     }
     if let Some(path) = &args.events {
-        for row in json::<Events>(path)?.events {
-            let EventRow { seq, time, who, role, action, what, digest } = &row;
+        for row in json::<api::Events>(path)?.events {
+            let api::Event { seq, time, who, role, action, what, digest } = &row;
             let event = Event { seq: *seq, time: *time, who, role, action, what };
             // Events of version 0.1 have none.
             let digest = match digest.as_str() {
@@ -253,6 +217,10 @@ fn verify(output: &Output, args: &VerifyArgs) -> Result<Exit, CliError> {
         holds: true,
     })?;
     Ok(Exit::Done)
+}
+
+fn text_of(page: &impl Serialize) -> Result<String, CliError> {
+    serde_json::to_string(page).map_err(|e| CliError::internal(e.to_string()))
 }
 
 fn json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T, CliError> {

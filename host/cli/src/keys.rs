@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use serde::Serialize;
-use serde_json::Value;
-use shef::service::{KeyMaterial, NewKey, Released};
+use shef::service::{KeyMaterial, NewKey, Released, api};
 use shef::{IpVendor, KeyFolder, Service, SystemEntropy};
 use shef_proto::evidence::Layer;
 use shef_proto::image::{Container, ImageKey};
@@ -175,8 +174,8 @@ impl VersionArgs {
 
     fn send(
         &self,
-        action: impl FnOnce(Layer, &NewKey<'_>) -> Result<Value, shef::SdkError>,
-    ) -> Result<Value, CliError> {
+        action: impl FnOnce(Layer, &NewKey<'_>) -> Result<api::AddedKey, shef::SdkError>,
+    ) -> Result<api::AddedKey, CliError> {
         let material = self.material()?;
         let (layer, material) = match &material {
             Material::Secret(bytes) => (Layer::Shield, KeyMaterial::Secret(bytes)),
@@ -203,22 +202,18 @@ struct ReleasedDocument<'a> {
     expires: i64,
 }
 
-fn line(output: &Output, key: &Value) -> Result<(), CliError> {
-    let state = match (key["disabled"] == true, key["version_disabled"] == true) {
+fn line(output: &Output, key: &api::Key) -> Result<(), CliError> {
+    let state = match (key.disabled, key.version_disabled) {
         (true, _) => "disabled",
         (false, true) => "enabled, but this version is disabled",
         (false, false) => "enabled",
     };
     output.line(format_args!(
         "{:<32} {:<7} version {:<4} {state}",
-        text(&key["name"]),
-        text(&key["layer"]),
-        key["version"]
+        key.name,
+        Layer::from(key.layer).name(),
+        key.version
     ))
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or("?")
 }
 
 #[expect(clippy::too_many_arguments, reason = "what a release is of, and where it goes")]
@@ -284,25 +279,25 @@ pub fn run(output: &Output, args: &KeysArgs) -> Result<Exit, CliError> {
         }
         Action::Show { name } => {
             let key = service.key(name)?;
-            line(output, &key)?;
-            for version in key["versions"].as_array().into_iter().flatten() {
+            line(output, &key.key)?;
+            for version in &key.versions {
                 output.line(format_args!(
                     "  version {:<4} {:<24} released {} of {}, from {} to {}{}",
-                    version["version"],
-                    text(&version["policy"]),
-                    version["released"],
-                    if version["max_releases"] == 0 {
+                    version.version,
+                    version.policy,
+                    version.released,
+                    if version.max_releases == 0 {
                         "any number".to_owned()
                     } else {
-                        version["max_releases"].to_string()
+                        version.max_releases.to_string()
                     },
-                    version["not_before"],
-                    if version["not_after"] == 0 {
+                    version.not_before,
+                    if version.not_after == 0 {
                         "ever".to_owned()
                     } else {
-                        version["not_after"].to_string()
+                        version.not_after.to_string()
                     },
-                    if version["disabled"] == true { ", disabled" } else { "" },
+                    if version.disabled { ", disabled" } else { "" },
                 ))?;
             }
             output.document(&key)?;
@@ -311,8 +306,8 @@ pub fn run(output: &Output, args: &KeysArgs) -> Result<Exit, CliError> {
             let added = version.send(|layer, key| service.add_key(name, layer, key))?;
             output.line(format_args!(
                 "added {name} for the layer {} under {}",
-                text(&added["layer"]),
-                text(&added["policy"])
+                Layer::from(added.layer).name(),
+                added.policy
             ))?;
             output.document(&added)?;
         }
@@ -320,8 +315,7 @@ pub fn run(output: &Output, args: &KeysArgs) -> Result<Exit, CliError> {
             let added = version.send(|_, key| service.rotate_key(name, key))?;
             output.line(format_args!(
                 "{name} is now at version {} under {}",
-                added["version"],
-                text(&added["policy"])
+                added.version, added.policy
             ))?;
             output.document(&added)?;
         }
@@ -334,13 +328,13 @@ pub fn run(output: &Output, args: &KeysArgs) -> Result<Exit, CliError> {
                 if enabled { "enabled" } else { "disabled" }
             ))?;
             // A key and its versions are disabled separately: show what counts now.
-            let key = service.key(name)?;
+            let key = service.key(name)?.key;
             line(output, &key)?;
             output.document(&serde_json::json!({
                 "name": name,
                 "version": version,
                 "disabled": !enabled,
-                "key": {"disabled": key["disabled"], "version": key["version"], "version_disabled": key["version_disabled"]},
+                "key": {"disabled": key.disabled, "version": key.version, "version_disabled": key.version_disabled},
             }))?;
         }
         Action::Delete { name, version } => {

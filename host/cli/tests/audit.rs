@@ -43,7 +43,8 @@ fn audit(
     receipts: &[Vec<u8>],
     more: &[&str],
 ) -> Output {
-    audit_kept(dir, key, tenant, receipts, &serde_json::Value::Null, more)
+    let kept = serde_json::json!({"seq": 0, "digest": hex::encode([0; 32])});
+    audit_kept(dir, key, tenant, receipts, &kept, more)
 }
 
 fn audit_kept(
@@ -58,8 +59,9 @@ fn audit_kept(
     let jwk = serde_json::json!({"kty": "EC", "crv": "P-256", "x": B64.encode(&xy[..32]), "y": B64.encode(&xy[32..])});
     std::fs::write(dir.join("jwks.json"), serde_json::json!({ "keys": [jwk] }).to_string())
         .unwrap();
-    let rows: Vec<_> =
-        receipts.iter().map(|r| serde_json::json!({ "receipt": B64.encode(r) })).collect();
+    let row = |(seq, receipt): (u64, &Vec<u8>)| serde_json::json!({"seq": seq, "time": 0, "key": "key", "receipt": B64.encode(receipt)});
+    let rows: Vec<_> = (1..).zip(receipts).map(row).collect();
+    let head = serde_json::json!({"seq": rows.len(), "digest": hex::encode([0; 32])});
     // Two pages, as a service splits a long chain.
     let (first, second) = rows.split_at(rows.len() / 2);
     let mut command = Command::new(env!("CARGO_BIN_EXE_shef"));
@@ -67,7 +69,8 @@ fn audit_kept(
     for (name, rows) in [("first.json", first), ("second.json", second)] {
         std::fs::write(
             dir.join(name),
-            serde_json::json!({ "tenant": tenant, "receipts": rows, "kept": kept }).to_string(),
+            serde_json::json!({"tenant": tenant, "receipts": rows, "head": head, "kept": kept, "next": null})
+                .to_string(),
         )
         .unwrap();
         command.arg(dir.join(name));

@@ -1,5 +1,5 @@
 //! Third-party clients and parsers against a running `shef-verifierd`: the crates `ear` and
-//! `kbs-types`, and Veraison's documented calls.
+//! `kbs-types`, Veraison's documented calls, and a provider of OpenID Connect.
 //!
 //! It is a separate workspace, started by `cargo xtask compat`. The clients' requests and answers
 //! are recorded in `exchanges/`. The service's own tests replay them, so the clients' expectations
@@ -7,6 +7,7 @@
 
 mod ear;
 mod kbs;
+mod oidc;
 mod service;
 mod veraison;
 
@@ -160,6 +161,9 @@ fn furnish(operator: &Client, device: &Device, kind: &str) -> Outcome {
 
 struct Args {
     program: PathBuf,
+    /// Node.js, and the folder in which npm installed the provider of OpenID Connect.
+    node: PathBuf,
+    modules: PathBuf,
     json: bool,
     write: bool,
 }
@@ -171,16 +175,47 @@ fn args() -> Outcome<Args> {
         found.map(|at| all.remove(at)).is_some()
     };
     let (json, write) = (flag("--json"), flag("--write"));
-    match <[String; 1]>::try_from(all) {
-        Ok([program]) => Ok(Args { program: program.into(), json, write }),
-        Err(_) => {
-            Err("usage: shef-compat [--json] [--write] PROGRAM, the path of shef-verifierd".into())
+    match <[String; 3]>::try_from(all) {
+        Ok([program, node, modules]) => Ok(Args {
+            program: program.into(),
+            node: node.into(),
+            modules: modules.into(),
+            json,
+            write,
+        }),
+        Err(_) => Err("usage: shef-compat [--json] [--write] PROGRAM NODE MODULES, the paths of shef-verifierd, node, and the folder of \
+                       node_modules"
+            .into()),
+    }
+}
+
+/// The results so far.
+#[derive(Default)]
+struct Results {
+    cases: Vec<Value>,
+    failed: bool,
+}
+
+impl Results {
+    fn add(&mut self, client: &str, case: &str, result: Outcome) {
+        self.failed |= result.is_err();
+        let why = result.err().map(|error| error.to_string());
+        match &why {
+            None => eprintln!("ok      {client}: {case}"),
+            Some(why) => eprintln!("FAILED  {client}: {case}: {why}"),
         }
+        let passed = why.is_none();
+        self.cases.push(json!({"client": client, "case": case, "passed": passed, "why": why}));
     }
 }
 
 fn run() -> Outcome<bool> {
     let args = args()?;
+    let mut results = Results::default();
+    let trial = oidc::Trial::start(&args.program, &args.node, &args.modules)?;
+    for oidc::Step(case, run) in oidc::STEPS {
+        results.add("oidc-provider 9.13.3", case, run(&trial));
+    }
     let service = Service::start(&args.program)?;
     let world = World::new(&service, args.write)?;
     let clients = [
@@ -189,31 +224,18 @@ fn run() -> Outcome<bool> {
         ("veraison (documented calls)", veraison::CASES),
         ("kbs-types 0.18.0", kbs::CASES),
     ];
-    let mut cases = Vec::new();
-    let mut all_passed = true;
-    for (client, Case(case, run)) in
-        clients.into_iter().flat_map(|(client, cases)| cases.iter().map(move |case| (client, case)))
-    {
-        let result = run(&world);
-        let passed = result.is_ok();
-        all_passed &= passed;
-        let why = result.err().map(|error| error.to_string());
-        match &why {
-            None => eprintln!("ok      {client}: {case}"),
-            Some(why) => eprintln!("FAILED  {client}: {case}: {why}"),
+    for (client, cases) in clients {
+        for Case(case, run) in cases {
+            results.add(client, case, run(&world));
         }
-        cases.push(json!({"client": client, "case": case, "passed": passed, "why": why}));
     }
+    let Results { cases, failed } = results;
     if args.json {
         println!("{}", json!({"cases": cases}));
     } else {
-        println!(
-            "{} cases, {}",
-            cases.len(),
-            if all_passed { "all passed" } else { "not all passed" }
-        );
+        println!("{} cases, {}", cases.len(), if failed { "not all passed" } else { "all passed" });
     }
-    Ok(all_passed)
+    Ok(!failed)
 }
 
 fn main() -> ExitCode {

@@ -38,19 +38,16 @@ const MORE: &str = "\n[[tenant]]\nname = \"lab\"\n[compat]\nanonymous_tenant = \
 
 impl Service {
     pub fn start(program: &Path) -> Outcome<Self> {
-        let folder = tempfile::tempdir()?;
+        Self::start_in(tempfile::tempdir()?, program, MORE)
+    }
+
+    /// Starts it in a folder, with additional configuration.
+    pub fn start_in(folder: tempfile::TempDir, program: &Path, more: &str) -> Outcome<Self> {
         let dir = folder.path().join("d");
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-        let mut init = Command::new(program);
-        init.arg("init").arg("--dir").arg(&dir).args([
-            "--listen",
-            &address.to_string(),
-            "--audience",
-            AUDIENCE,
-        ]);
-        quiet(&mut init)?;
+        set_up(program, &dir, &address.to_string())?;
         let config = dir.join("verifierd.toml");
-        let text = std::fs::read_to_string(&config)? + MORE;
+        let text = std::fs::read_to_string(&config)? + more;
         std::fs::write(&config, text)?;
         let child = Command::new(program)
             .arg("run")
@@ -70,6 +67,27 @@ impl Service {
             std::thread::sleep(Duration::from_millis(50));
         }
         Ok(service)
+    }
+
+    /// Changes the configuration, and has the service read it again.
+    pub fn reload(&self, change: impl FnOnce(String) -> String) -> Outcome {
+        let config = self.dir().join("verifierd.toml");
+        std::fs::write(&config, change(std::fs::read_to_string(&config)?))?;
+        quiet(Command::new("kill").args(["-HUP", &self.child.id().to_string()]))
+    }
+
+    /// Runs `check` on the configuration: it ends with this status, and names this code.
+    pub fn check(&self, status: i32, code: &str) -> Outcome {
+        let mut check = Command::new(&self.program);
+        check.args(["check", "--config"]).arg(self.dir().join("verifierd.toml"));
+        let output = check.stdin(Stdio::null()).output()?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        if output.status.code() != Some(status) || !said.contains(code) {
+            return Err(
+                format!("check: {}, expected {status} {code}: {said}", output.status).into()
+            );
+        }
+        Ok(())
     }
 
     fn dir(&self) -> PathBuf {
@@ -106,6 +124,13 @@ impl Service {
 
 fn role_label(role: &str) -> &'static str {
     if role == "operator" { "operator" } else { "another" }
+}
+
+/// Makes the folder of a service: its configuration, its keys and its CA.
+pub fn set_up(program: &Path, dir: &Path, address: &str) -> Outcome {
+    let mut init = Command::new(program);
+    init.arg("init").arg("--dir").arg(dir);
+    quiet(init.args(["--listen", address, "--audience", AUDIENCE]))
 }
 
 fn quiet(command: &mut Command) -> Outcome {

@@ -373,8 +373,7 @@ fn built(name: &str, dir: &Path, args: &[&str]) -> PathBuf {
 ///
 /// # Panics
 /// Without such a policy.
-pub fn policy_of_demo(policies: &serde_json::Value) -> String {
-    let mut names = policies["policies"].as_array().into_iter().flatten();
-    let name = names.find_map(|row| row["name"].as_str().filter(|name| name.starts_with("demo-")));
-    name.expect("a policy of a demo").to_owned()
+pub fn policy_of_demo(policies: &shef::service::api::Policies) -> String {
+    let mut names = policies.policies.iter().map(|policy| &policy.name);
+    names.find(|name| name.starts_with("demo-")).expect("a policy of a demo").clone()
 }

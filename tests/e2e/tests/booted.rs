@@ -218,8 +218,8 @@ fn a_wrong_medium_boots_nothing_and_a_right_one_is_frozen() {
     // The kernel is gone with the core.
     assert_eq!(read(&mut card, BAR_CTL, mailbox::STATUS.into()), u32::MAX);
 
-    // The core starts with what the medium holds, whatever a host checked before: less than the
-    // header names, then no medium.
+    // The core starts with the content of the medium, also if a host has checked another one: less
+    // than the header names, then no medium.
     for at in length / 8..length / 4 {
         write(&mut card, BAR_CTL, MEDIUM + 4 * u64::from(at), 0);
     }

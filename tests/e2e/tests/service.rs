@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicI64;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
+use shef::service::api;
 use shef::{Connected, Expect, SdkError, Session, TlsFiles};
 use shef_card::{self as sim, Control, Engine};
 use shef_e2e::{ATTACKS, Served, shef_program};
@@ -16,12 +17,12 @@ use shef_project::Design;
 use shef_proto::evidence::RootOfTrust;
 use shef_proto::receipt::Audit;
 use shef_sim::DemoArgs;
-use shef_verifierd::app::Clock;
 use shef_verifierd::auth::Identity;
 use shef_verifierd::config::Config;
 use shef_verifierd::init::{self, Setup};
 use shef_verifierd::role::Role;
 use shef_verifierd::run::{Running, start};
+use shef_verifierd::time::Clock;
 use shef_verify::corim::CorimSigner;
 use shef_verify::{KernelReference, Policy, ReferenceValues, ShellReference, TrustAnchor};
 
@@ -138,7 +139,7 @@ impl Drop for Verifier {
 }
 
 fn released(service: &shef::Service) -> usize {
-    service.receipts().unwrap()["receipts"].as_array().unwrap().len()
+    service.receipts().unwrap().receipts.len()
 }
 
 #[track_caller]
@@ -165,8 +166,7 @@ fn keys_leave_only_after_appraisal_and_each_leaves_a_receipt() {
     let (mut host, _) = world.card(&mut |_| {}).unwrap();
 
     // The kernel is no longer known: no image key.
-    let reference =
-        service.get("/v1/corims").unwrap()["corims"][0]["id"].as_str().unwrap().to_owned();
+    let reference = service.get::<api::Corims>("/v1/corims").unwrap().corims[0].id.clone();
     service.remove("corims", &reference).unwrap();
     assert_eq!(code(world.release(&mut host)), "SHEF-ATT-030");
     assert_eq!(released(&service), 0);
@@ -198,13 +198,13 @@ fn keys_leave_only_after_appraisal_and_each_leaves_a_receipt() {
     let page = service.receipts().unwrap();
     let keys = service.keys_that_sign().unwrap();
     let mut audit = Audit::new("default", &keys, None);
-    for row in page["receipts"].as_array().unwrap() {
-        audit.push(&unbase64(&row["receipt"])).unwrap();
+    for row in &page.receipts {
+        audit.push(&unbase64(&row.receipt)).unwrap();
     }
-    assert_eq!(page["head"]["seq"], audit.head().seq);
+    assert_eq!(page.head.seq, audit.head().seq);
     drop(world);
-    assert_eq!(service.get("/v1/trust-anchors").unwrap()["trust_anchors"], serde_json::json!([]));
-    assert!(service.keys().unwrap().iter().all(|key| key["disabled"] == true));
+    assert!(service.get::<api::Anchors>("/v1/trust-anchors").unwrap().trust_anchors.is_empty());
+    assert!(service.keys().unwrap().iter().all(|key| key.disabled));
 }
 
 /// The owner compares everything that the service's policy accepts, keys included, with the owner's
@@ -218,11 +218,8 @@ fn the_services_word_is_not_enough() {
     let (mut host, _) = world.card(&mut |_| {}).unwrap();
     world.load(&mut host).unwrap();
     let keys = service.keys().unwrap();
-    let key = keys
-        .iter()
-        .map(|key| key["name"].as_str().unwrap())
-        .find(|name| name.ends_with("-data"))
-        .unwrap();
+    let key =
+        keys.iter().map(|key| key.name.as_str()).find(|name| name.ends_with("-data")).unwrap();
     let mut entropy = shef::SystemEntropy::new().unwrap();
     let mut attest = |service: &shef::Service, version, expect: &Expect| {
         let session = Session::<Connected>::connect(&mut host).unwrap();
@@ -311,7 +308,7 @@ impl Dishonest {
                 let mut body = vec![0; length];
                 stream.read_exact(&mut body).unwrap();
                 let mut answer: Value = if length > 0 {
-                    service.post(&path, &serde_json::from_slice(&body).unwrap())
+                    service.post(&path, &serde_json::from_slice::<Value>(&body).unwrap())
                 } else {
                     service.get(&path)
                 }
@@ -347,11 +344,8 @@ fn an_answer_that_belongs_to_another_release_is_refused() {
     let (mut host, _) = world.card(&mut |_| {}).unwrap();
     world.load(&mut host).unwrap();
     let keys = service.keys().unwrap();
-    let key = keys
-        .iter()
-        .map(|key| key["name"].as_str().unwrap())
-        .find(|name| name.ends_with("-data"))
-        .unwrap();
+    let key =
+        keys.iter().map(|key| key.name.as_str()).find(|name| name.ends_with("-data")).unwrap();
     let expect = world.expect().floor(world.verifier().policy().clone());
     let dishonest = Dishonest::start(&verifier);
     let between = shef::Service::new(
@@ -433,7 +427,7 @@ fn a_secret_that_was_brought_leaves_the_memory_of_the_command() {
     let mut child = command.spawn().unwrap();
     drop(command);
     let until = std::time::Instant::now() + Duration::from_secs(60);
-    while !service.keys().unwrap().iter().any(|key| key["name"] == "brought") {
+    while !service.keys().unwrap().iter().any(|key| key.name == "brought") {
         assert!(
             std::time::Instant::now() < until && child.try_wait().unwrap().is_none(),
             "the key is not added"
@@ -486,9 +480,9 @@ fn a_request_ends_at_its_time_and_when_the_owner_says_so() {
     assert_eq!(silent.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
 }
 
-fn unbase64(value: &Value) -> Vec<u8> {
+fn unbase64(text: &str) -> Vec<u8> {
     use base64::Engine as _;
-    base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(value.as_str().unwrap()).unwrap()
+    base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(text).unwrap()
 }
 
 #[test]
@@ -541,11 +535,12 @@ fn an_interrupted_demo_leaves_nothing_at_a_service() {
     let own = service.add_policy("demo", &own).unwrap();
     let enabled = || {
         let keys = service.keys().unwrap();
-        keys.iter().filter(|key| key["disabled"] == false).count()
+        keys.iter().filter(|key| !key.disabled).count()
     };
     let objects = || {
         let count = |kind: &str| {
-            service.get(&format!("/v1/{kind}")).unwrap().to_string().matches("\"demo-").count()
+            let list = service.get_bytes(&format!("/v1/{kind}")).unwrap();
+            String::from_utf8_lossy(&list).matches("\"demo-").count()
         };
         enabled() + count("trust-anchors") + count("corims")
     };
@@ -587,10 +582,9 @@ fn an_interrupted_demo_leaves_nothing_at_a_service() {
         let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap()).collect();
         assert!(left.is_empty(), "{signal} {device:?}: {left:?}");
     }
-    let policies = service.get("/v1/policies").unwrap();
-    let mut named = policies["policies"].as_array().unwrap().iter();
-    let demo = named.find(|row| row["name"] == "demo").unwrap();
-    assert_eq!((own.as_str(), &demo["version"]), ("demo@1", &1.into()));
+    let policies: api::Policies = service.get("/v1/policies").unwrap();
+    let demo = policies.policies.iter().find(|row| row.name == "demo").unwrap();
+    assert_eq!((own.as_str(), demo.version), ("demo@1", 1));
 }
 
 #[test]
@@ -726,10 +720,14 @@ fn a_device_is_attested_and_keys_are_managed_from_the_command_line() {
     let signers = std::fs::read_to_string(path("digits.signers.toml")).unwrap();
     let signer = CorimSigner::list_from_toml(&signers).unwrap().remove(0);
     service
-        .put(&format!("/v1/signers/{}", signer.name()), "application/toml", signers.as_bytes())
+        .put::<api::AddedSigner>(
+            &format!("/v1/signers/{}", signer.name()),
+            "application/toml",
+            signers.as_bytes(),
+        )
         .unwrap();
     service
-        .put(
+        .put::<api::AddedCorim>(
             "/v1/corims/digits",
             "application/rim+cose",
             &std::fs::read(path("digits.corim")).unwrap(),
@@ -1021,7 +1019,7 @@ fn a_job_has_its_keys_from_a_service() {
     let said = verifier.fails("operator", &register, 5, "SHEF-CLI-010");
     assert!(said.contains("policy.toml"), "{said}");
     std::fs::write(format!("{folder}/policy.toml"), allows.to_toml().unwrap()).unwrap();
-    // A name that the service does not take: what came before it stays.
+    // A name that the service refuses: the additions before it stay.
     let said = verifier.fails("operator", &register, 5, "SHEF-SVC-055");
     assert!(said.contains("card of the service"), "{said}");
     std::fs::rename(&folder, path("card")).unwrap();
@@ -1035,9 +1033,9 @@ fn a_job_has_its_keys_from_a_service() {
             done["registered"].as_array().unwrap().iter().map(|r| &r["name"]).collect();
         assert_eq!(names, ["simulated", "card", "default@1", "vendor", "add", "image-vendor"]);
     }
-    let known = verifier.service().get("/v1/trust-anchors").unwrap();
-    let known = known["trust_anchors"].as_array().unwrap();
-    assert!(known.iter().any(|anchor| anchor["kind"] == "provider"), "{known:?}");
+    let known: api::Anchors = verifier.service().get("/v1/trust-anchors").unwrap();
+    let known = known.trust_anchors;
+    assert!(known.iter().any(|anchor| anchor.kind == "provider"), "{known:?}");
     let signers = read("add.signers.toml");
     std::fs::write(path("add.signers.toml"), signers.repeat(2)).unwrap();
     verifier.fails("operator", &register, 5, "SHEF-CLI-016");

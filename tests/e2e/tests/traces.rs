@@ -21,9 +21,9 @@ use shef_proto::evidence::Layer;
 use shef_proto::hpke_suite::{PublicKey, Sender, derive_key_pair};
 use shef_proto::load::{LoadError, Message, first_epochs};
 use shef_seal::OpenPolicy;
-use shef_verifierd::app::Clock;
 use shef_verifierd::init::{self, Setup};
 use shef_verifierd::run::{Running, start};
+use shef_verifierd::time::Clock;
 
 /// Passes the card's socket to the owner's process.
 const OWNER: &str = "SHEF_TEST_OWNER";

@@ -11,10 +11,11 @@ use rustix::process::Signal;
 use serde_json::json;
 use shef_fixtures::postgres::Postgres;
 use shef_fixtures::service::{Device, POLICY, b64, fixed_clock, now, reference, set_up};
-use shef_verifierd::app::{App, Clock};
+use shef_verifierd::app::App;
 use shef_verifierd::config::Config;
 use shef_verifierd::run::{Running, start};
 use shef_verifierd::secrets::sha256;
+use shef_verifierd::time::Clock;
 use tokio::runtime::Runtime;
 
 use crate::Result;

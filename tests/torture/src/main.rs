@@ -166,7 +166,7 @@ fn audit(service: &Service, tenant: &'static str, book: &Book) -> Result<()> {
     let client = Client::new(service, tenant, "audit")?;
     let get = |path: String| client.ask(&Request::get(path), done).ok_or("no answer");
     let config = Config::read(&service.folder.join("process.toml"))?;
-    let signer = shef_verifierd::held::signer(&config)?;
+    let signer = shef_verifierd::keyring::signer(&config)?;
     let (mut chain, mut receipts) = (Audit::new(tenant, signer.public_keys(), None), Vec::new());
     let mut after = Value::from(0);
     while !after.is_null() {

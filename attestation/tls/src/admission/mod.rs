@@ -8,7 +8,7 @@
 
 mod pool;
 
-pub use pool::{Pool, Shares, Slot};
+pub use pool::{Holder, Pool, Shares, Slot};
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv6Addr};

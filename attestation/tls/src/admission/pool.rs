@@ -1,12 +1,31 @@
-//! A pool of slots that never rejects a newcomer: it evicts a slot of the holder with the most.
+//! A pool of slots that never rejects a newcomer: it evicts a slot of the group with the most, and in it
+//! of the holder with the most.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::Notify;
 
 use super::hold;
+
+/// The holder of slots, and the group whose share they count against.
+pub trait Holder: Clone + Ord {
+    /// The group, such as the callers of a tenant: the slots of one count for all.
+    type Group: Clone + Ord;
+
+    /// The group.
+    fn group(&self) -> Self::Group;
+}
+
+impl Holder for IpAddr {
+    type Group = Self;
+
+    fn group(&self) -> Self {
+        *self
+    }
+}
 
 /// Limits of a pool, each at least one.
 #[derive(Clone, Copy, Debug)]
@@ -29,15 +48,28 @@ struct Held<K> {
     displaced: Arc<Notify>,
 }
 
-struct Inner<K> {
+/// Counts one slot less.
+fn release<K: Ord>(counts: &mut BTreeMap<K, usize>, of: &K) {
+    if let Some(slots) = counts.get_mut(of) {
+        *slots -= 1;
+        if *slots == 0 {
+            counts.remove(of);
+        }
+    }
+}
+
+/// All slots, and their counts.
+struct Inner<K: Holder> {
     next: u64,
     held: BTreeMap<u64, Held<K>>,
     /// Slots of each holder.
     holders: BTreeMap<K, usize>,
+    /// Slots of each group.
+    groups: BTreeMap<K::Group, usize>,
     strangers: usize,
 }
 
-impl<K: Clone + Ord> Inner<K> {
+impl<K: Holder> Inner<K> {
     fn number(&mut self) -> u64 {
         self.next += 1;
         self.next
@@ -47,15 +79,15 @@ impl<K: Clone + Ord> Inner<K> {
         self.holders.get(of).copied().unwrap_or(0)
     }
 
+    fn of_group(&self, of: &K) -> usize {
+        self.groups.get(&of.group()).copied().unwrap_or(0)
+    }
+
     fn remove(&mut self, id: u64) -> Option<Held<K>> {
         let held = self.held.remove(&id)?;
         self.strangers -= usize::from(held.stranger);
-        if let Some(slots) = self.holders.get_mut(&held.holder) {
-            *slots -= 1;
-            if *slots == 0 {
-                self.holders.remove(&held.holder);
-            }
-        }
+        release(&mut self.holders, &held.holder);
+        release(&mut self.groups, &held.holder.group());
         Some(held)
     }
 
@@ -70,7 +102,8 @@ impl<K: Clone + Ord> Inner<K> {
             let candidates = self.held.iter().filter(|(_, held)| may_go(held));
             let victim = candidates
                 .min_by_key(|(_, held)| {
-                    (Reverse(self.slots(&held.holder)), held.engaged, held.since)
+                    let most = (self.of_group(&held.holder), self.slots(&held.holder));
+                    (Reverse(most), held.engaged, held.since)
                 })
                 .map(|(id, _)| *id);
             if let Some(victim) = victim.and_then(|id| self.remove(id)) {
@@ -78,6 +111,7 @@ impl<K: Clone + Ord> Inner<K> {
             }
         }
         *self.holders.entry(new.holder.clone()).or_default() += 1;
+        *self.groups.entry(new.holder.group()).or_default() += 1;
         self.strangers += usize::from(new.stranger);
         self.held.insert(id, new);
     }
@@ -85,28 +119,34 @@ impl<K: Clone + Ord> Inner<K> {
 
 /// Slots, each of a holder: an address, or a client that is known by name. A newcomer always gets
 /// one. If its holder, the strangers or the pool have reached their limit, another slot is evicted:
-/// of that holder, of the stranger with the most slots, or of the holder with the most. Idle slots
-/// are evicted before engaged ones, and the oldest first.
-pub struct Pool<K> {
+/// of that holder, of a stranger, or of anyone. The group with the most slots makes room, in it the
+/// holder with the most: a group gets no more by having more holders. Idle slots are evicted before
+/// engaged ones, and the oldest first.
+pub struct Pool<K: Holder> {
     shares: Shares,
     inner: Mutex<Inner<K>>,
     empty: Notify,
 }
 
 /// A slot in a pool, released on drop.
-pub struct Slot<K: Clone + Ord> {
+pub struct Slot<K: Holder> {
     pool: Arc<Pool<K>>,
     id: u64,
     displaced: Arc<Notify>,
 }
 
-impl<K: Clone + Ord> Pool<K> {
+impl<K: Holder> Pool<K> {
     /// A pool with these limits.
     #[must_use]
     pub fn new(Shares { all, strangers, holder }: Shares) -> Arc<Self> {
         let shares = Shares { all: all.max(1), strangers: strangers.max(1), holder: holder.max(1) };
-        let inner =
-            Inner { next: 0, held: BTreeMap::new(), holders: BTreeMap::new(), strangers: 0 };
+        let inner = Inner {
+            next: 0,
+            held: BTreeMap::new(),
+            holders: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            strangers: 0,
+        };
         Arc::new(Self { shares, inner: Mutex::new(inner), empty: Notify::new() })
     }
 
@@ -143,7 +183,7 @@ impl<K: Clone + Ord> Pool<K> {
     }
 }
 
-impl<K: Clone + Ord> Slot<K> {
+impl<K: Holder> Slot<K> {
     /// Sets whether the holder is at work. This makes its slot as young as a new one.
     pub fn engage(&self, engaged: bool) {
         let mut inner = hold(&self.pool.inner);
@@ -168,7 +208,7 @@ impl<K: Clone + Ord> Slot<K> {
     }
 }
 
-impl<K: Clone + Ord> Drop for Slot<K> {
+impl<K: Holder> Drop for Slot<K> {
     fn drop(&mut self) {
         let mut inner = hold(&self.pool.inner);
         inner.remove(self.id);
@@ -183,6 +223,34 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    /// The group is the name up to a slash.
+    impl Holder for &'static str {
+        type Group = Self;
+
+        fn group(&self) -> Self {
+            self.split('/').next().unwrap()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_group_gets_no_more_by_having_more_holders() {
+        let pool = Pool::new(Shares { all: 8, strangers: 6, holder: 3 });
+        let honest: Vec<_> = (0..3).map(|_| pool.enter("honest/one", false)).collect();
+        let many = ["m/1", "m/2", "m/3", "m/4", "m/5", "m/6", "m/7", "m/8", "m/9"];
+        let crowd: Vec<_> = many.iter().map(|name| pool.enter(*name, false)).collect();
+        for slot in &honest {
+            assert!(!evicted(slot).await);
+        }
+        // In the group, the holder with the most makes room.
+        let more = pool.enter("m/9", false);
+        let newest = pool.enter("m/1", false);
+        assert!(evicted(&crowd[8]).await && !evicted(&more).await && !evicted(&newest).await);
+        assert_eq!(pool.taken(), 8);
+        drop((honest, crowd, more, newest));
+        let inner = hold(&pool.inner);
+        assert!(inner.groups.is_empty() && inner.holders.is_empty());
+    }
 
     async fn evicted(slot: &Slot<&'static str>) -> bool {
         tokio::time::timeout(Duration::ZERO, slot.displaced()).await.is_ok()

@@ -4,7 +4,7 @@ use axum::http::{HeaderMap, header};
 use shef_verify::cmw::MediaType;
 use shef_verify::ear::Dialect;
 
-use crate::problem::{Kind, Result};
+use crate::problem::{Because, Kind, Result};
 
 /// The ranges of a request's `Accept` header, except those with weight 0; `None` without the
 /// header. A comma inside quotes does not separate ranges.

@@ -7,8 +7,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use axum::{Extension, Json, Router};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use shef_api as api;
+use shef_api::{Submission, Verdict};
 use shef_proto::evidence::{self, Layer};
 use shef_proto::hpke_suite::PublicKey;
 use shef_verify::ear::{Dialect, Reader};
@@ -19,7 +19,7 @@ use crate::app::App;
 use crate::appraiser::Received;
 use crate::auth::Identity;
 use crate::flow::{self, Case, Form};
-use crate::problem::{Kind, Result};
+use crate::problem::{Because, Kind, Result};
 use crate::session::{Challenge, NONCE_LEN, Protocol, Session, draw_nonce};
 
 pub fn router() -> Router<Arc<App>> {
@@ -29,26 +29,12 @@ pub fn router() -> Router<Arc<App>> {
         .route("/v1/explain", post(explain))
 }
 
-/// The layer of this name.
-pub fn layer(name: &str) -> Result<Layer> {
-    Layer::from_name(name).ok_or_else(|| {
-        Kind::Malformed.because(format!("layer {name:?} is neither kernel nor shield"))
-    })
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NewSession {
-    layer: String,
-    recipient: Option<String>,
-}
-
 async fn session(
     State(app): Shared,
     Extension(identity): Extension<Identity>,
     body: Bytes,
-) -> Result<(StatusCode, Json<Value>)> {
-    let new: NewSession = read_json(&body)?;
+) -> Result<(StatusCode, Json<api::Session>)> {
+    let new: api::NewSession = read_json(&body)?;
     let config = app.config.load_full();
     let recipient = match &new.recipient {
         None => None,
@@ -61,7 +47,7 @@ async fn session(
         }
     };
     let session = Session {
-        layer: Some(layer(&new.layer)?),
+        layer: Some(new.layer.into()),
         recipient,
         ..Session::new(
             Protocol::Native,
@@ -76,26 +62,15 @@ async fn session(
             "recipient: an image key goes to the key in the kernel's evidence and to no other",
         ));
     }
-    let answer = json!({
-        "session": session.token(&app.kek.load()),
-        "nonce": nonce_text(&session.nonce),
-        "audience": config.audience,
-        "layer": new.layer,
-        "expires": session.expires,
-        "accept": [evidence::MEDIA_TYPE],
-    });
+    let answer = api::Session {
+        session: session.token(&app.kek.load()),
+        nonce: nonce_text(&session.nonce),
+        audience: config.audience.clone(),
+        layer: new.layer,
+        expires: session.expires,
+        accept: vec![evidence::MEDIA_TYPE.to_owned()],
+    };
     Ok((StatusCode::CREATED, Json(answer)))
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Submission {
-    evidence: String,
-    session: Option<String>,
-    nonce: Option<String>,
-    layer: Option<String>,
-    policy: Option<String>,
-    aud: Option<bool>,
 }
 
 /// The challenge that a submission answers, and its layer.
@@ -104,20 +79,20 @@ fn challenge(
     identity: &Identity,
     submission: &Submission,
 ) -> Result<(Challenge, Layer)> {
-    match (&submission.session, &submission.nonce, &submission.layer) {
+    match (&submission.session, &submission.nonce, submission.layer) {
         (Some(token), None, None) => {
             let session =
                 Session::open(&app.kek.load(), Protocol::Native, &identity.tenant, token)?;
             session.is_open(app.now())?;
             Ok((Challenge::of(&session), session.layer()?))
         }
-        (None, Some(nonce), Some(name)) => {
+        (None, Some(nonce), Some(layer)) => {
             let nonce = bytes("nonce", nonce)?;
             if !(evidence::NONCE_MIN..=evidence::NONCE_MAX).contains(&nonce.len()) {
                 return Err(Kind::Malformed
                     .because(format!("nonce has {} bytes, expected 32 to 64", nonce.len())));
             }
-            Ok((Challenge::own(&identity.name, nonce, app.now()), layer(name)?))
+            Ok((Challenge::own(&identity.name, nonce, app.now()), layer.into()))
         }
         _ => Err(Kind::Malformed.because("expected either session, or nonce and layer")),
     }
@@ -140,7 +115,7 @@ async fn appraise(
     Extension(identity): Extension<Identity>,
     headers: HeaderMap,
     body: Bytes,
-) -> Result<Json<Value>> {
+) -> Result<Json<api::Appraised>> {
     let submission: Submission = read_json(&body)?;
     let form = form(&headers, &submission)?;
     let evidence = Received::new(bytes("evidence", &submission.evidence)?);
@@ -160,21 +135,21 @@ async fn appraise(
     };
     let result = case.result(&appraised, form)?;
     if used.is_none() && !appraised.accepted() {
-        return Err(case
-            .denied(&appraised)
-            .with("appraisal_id", json!(id))
-            .with("result", json!(result)));
+        return Err(case.denied(&appraised).with(|finding| {
+            finding.appraisal_id = Some(id);
+            finding.result = Some(result);
+        }));
     }
-    let answer = json!({
-        "verdict": if appraised.accepted() { "accepted" } else { "denied" },
-        "result": result,
-        "appraisal_id": id,
-        "policy": case.policy.id(),
-        "policy_sha256": hex::encode(case.policy.sha256),
-        "appraisal": appraised.outcome.appraisal,
-    });
+    let answer = api::Appraised {
+        verdict: Verdict::of(appraised.accepted()),
+        result,
+        appraisal_id: id,
+        policy: case.policy.id(),
+        policy_sha256: hex::encode(case.policy.sha256),
+        appraisal: case.shown(&appraised),
+    };
     match used {
-        Some(problem) => Err(problem.with("kept", answer)),
+        Some(problem) => Err(problem.with(|finding| finding.kept = Some(answer))),
         None => Ok(Json(answer)),
     }
 }
@@ -183,7 +158,7 @@ async fn explain(
     State(app): Shared,
     Extension(identity): Extension<Identity>,
     body: Bytes,
-) -> Result<Json<Value>> {
+) -> Result<Json<api::Explained>> {
     let submission: Submission = read_json(&body)?;
     let evidence = Received::new(bytes("evidence", &submission.evidence)?);
     let (challenge, layer) = challenge(&app, &identity, &submission)?;
@@ -192,12 +167,12 @@ async fn explain(
     let mut case =
         Case::new(&app, &identity, "explain", challenge, layer, &evidence, policy).await?;
     let appraised = case.appraise().await?;
-    Ok(Json(json!({
-        "would_be": if appraised.accepted() && !used { "accepted" } else { "denied" },
-        "nonce_used": used,
-        "policy": case.policy.id(),
-        "claims": evidence.describe(),
-        "revocations": case.collateral.revocations_of(&evidence),
-        "appraisal": appraised.outcome.appraisal,
-    })))
+    Ok(Json(api::Explained {
+        would_be: Verdict::of(appraised.accepted() && !used),
+        nonce_used: used,
+        policy: case.policy.id(),
+        claims: evidence.describe(),
+        revocations: case.revocations(),
+        appraisal: case.shown(&appraised),
+    }))
 }

@@ -11,19 +11,22 @@ use axum::routing::{delete, get, post, put};
 use axum::{Extension, Json, Router};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use shef_api as api;
+use shef_api::Verdict;
 use shef_verify::{ReferenceValues, TrustAnchor};
 use tokio::task::block_in_place;
 
-use super::{Query, Shared, bytes, json as read_json, media_type, page};
+use super::{
+    Query, Shared, bytes, json as read_json, media_type, page, stored_layer, stored_verdict,
+};
 use crate::app::App;
 use crate::appraiser::{self, AppraisalInput, Received};
 use crate::audit;
 use crate::auth::Identity;
 use crate::collateral::{self, Before, Collateral, StoredPolicy};
+use crate::flow::shown_check;
 use crate::name::{is_name, name_rule};
-use crate::problem::{Kind, Result};
+use crate::problem::{Because, Kind, Result};
 use crate::secrets::sha256;
 use crate::store::{
     AnchorRow, Change, Changed, CollateralRows, CorimRow, Event, PolicyRow, RevocationRow,
@@ -138,37 +141,31 @@ pub async fn authorities(app: &App, tenant: &str) -> Result<HashMap<String, Stri
 async fn anchors(
     State(app): Shared,
     Extension(identity): Extension<Identity>,
-) -> Result<Json<Value>> {
+) -> Result<Json<api::Anchors>> {
     let rows = app.store.collateral(&identity.tenant).await?;
     let authorities = authorities(&app, &identity.tenant).await?;
-    let list: Vec<_> = rows
+    let list = rows
         .anchors
         .iter()
-        .map(|row| {
-            let authority = authorities.get(&row.name).map_or("", String::as_str);
-            json!({"name": row.name, "kind": row.kind, "debug": row.debug != 0, "sha256": hex::encode(sha256(&row.certificate)),
-                   "authority": authority, "certificate": super::text(&row.certificate), "created": row.created})
+        .map(|row| api::Anchor {
+            name: row.name.clone(),
+            kind: row.kind.clone(),
+            debug: row.debug != 0,
+            sha256: hex::encode(sha256(&row.certificate)),
+            authority: authorities.get(&row.name).cloned().unwrap_or_default(),
+            certificate: super::text(&row.certificate),
+            created: row.created,
         })
         .collect();
-    Ok(Json(json!({"generation": rows.generation, "trust_anchors": list})))
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NewAnchor {
-    name: String,
-    kind: String,
-    #[serde(default)]
-    debug: bool,
-    certificate: String,
+    Ok(Json(api::Anchors { generation: rows.generation.unsigned_abs(), trust_anchors: list }))
 }
 
 async fn add_anchor(
     State(app): Shared,
     Extension(identity): Extension<Identity>,
     body: Bytes,
-) -> Result<(StatusCode, Json<Value>)> {
-    let new: NewAnchor = read_json(&body)?;
+) -> Result<(StatusCode, Json<api::AddedAnchor>)> {
+    let new: api::NewAnchor = read_json(&body)?;
     name("trust anchor", &new.name)?;
     let certificate = if new.certificate.contains("-----BEGIN") {
         CertificateDer::from_pem_slice(new.certificate.as_bytes())
@@ -185,7 +182,8 @@ async fn add_anchor(
         created: app.now(),
     };
     collateral::anchor(&row)?;
-    let answer = json!({"name": row.name, "sha256": hex::encode(sha256(&row.certificate))});
+    let answer =
+        api::AddedAnchor { name: row.name.clone(), sha256: hex::encode(sha256(&row.certificate)) };
     change(&app, &identity, Change::AddAnchor(row), |_, _| Ok(())).await?;
     Ok((StatusCode::CREATED, Json(answer)))
 }
@@ -201,14 +199,14 @@ async fn remove_anchor(
 async fn signers(
     State(app): Shared,
     Extension(identity): Extension<Identity>,
-) -> Result<Json<Value>> {
+) -> Result<Json<api::Signers>> {
     let rows = app.store.collateral(&identity.tenant).await?;
-    let list: Vec<_> = rows
+    let list = rows
         .signers
-        .iter()
-        .map(|row| json!({"name": row.name, "signer": row.content, "created": row.created}))
+        .into_iter()
+        .map(|row| api::Signer { name: row.name, signer: row.content, created: row.created })
         .collect();
-    Ok(Json(json!({"generation": rows.generation, "signers": list})))
+    Ok(Json(api::Signers { generation: rows.generation.unsigned_abs(), signers: list }))
 }
 
 async fn put_signer(
@@ -216,13 +214,13 @@ async fn put_signer(
     Extension(identity): Extension<Identity>,
     Path(id): Path<String>,
     body: Bytes,
-) -> Result<(StatusCode, Json<Value>)> {
+) -> Result<(StatusCode, Json<api::AddedSigner>)> {
     name("signer", &id)?;
     let content = String::from_utf8(body.to_vec()).map_err(|_| Kind::Corim.because("not UTF-8"))?;
     collateral::signer(&id, &content)?;
     let row = SignerRow { name: id.clone(), content, created: app.now() };
     change(&app, &identity, Change::PutSigner(row), |_, _| Ok(())).await?;
-    Ok((StatusCode::CREATED, Json(json!({"name": id}))))
+    Ok((StatusCode::CREATED, Json(api::AddedSigner { name: id })))
 }
 
 async fn remove_signer(
@@ -236,17 +234,21 @@ async fn remove_signer(
 async fn corims(
     State(app): Shared,
     Extension(identity): Extension<Identity>,
-) -> Result<Json<Value>> {
+) -> Result<Json<api::Corims>> {
     let rows = app.store.collateral(&identity.tenant).await?;
-    let list: Vec<_> = rows
+    let list = rows
         .corims
-        .iter()
-        .map(|row| {
-            json!({"id": row.id, "media_type": row.media_type, "active": row.active != 0, "sha256": hex::encode(sha256(&row.content)),
-                   "bytes": row.content.len(), "created": row.created})
+        .into_iter()
+        .map(|row| api::Corim {
+            sha256: hex::encode(sha256(&row.content)),
+            bytes: row.content.len() as u64,
+            id: row.id,
+            media_type: row.media_type,
+            active: row.active != 0,
+            created: row.created,
         })
         .collect();
-    Ok(Json(json!({"generation": rows.generation, "corims": list})))
+    Ok(Json(api::Corims { generation: rows.generation.unsigned_abs(), corims: list }))
 }
 
 async fn add_corim(
@@ -255,18 +257,19 @@ async fn add_corim(
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Bytes,
-) -> Result<(StatusCode, Json<Value>)> {
+) -> Result<(StatusCode, Json<api::AddedCorim>)> {
     name("reference values", &id)?;
     let media_type = media_type(&headers);
     let row = CorimRow { id, media_type, content: body.to_vec(), active: 1, created: app.now() };
     let found = store_corim(&app, &identity, &row).await?;
-    let counts = json!({"kernels": found.kernels.len(), "shells": found.shells.len(), "images": found.images.len()});
-    Ok((
-        StatusCode::CREATED,
-        Json(
-            json!({"id": row.id, "sha256": hex::encode(sha256(&body)), "reference_values": counts}),
-        ),
-    ))
+    let [kernels, shells, images] =
+        [found.kernels.len(), found.shells.len(), found.images.len()].map(|count| count as u64);
+    let answer = api::AddedCorim {
+        id: row.id,
+        sha256: hex::encode(sha256(&body)),
+        reference_values: api::Counts { kernels, shells, images },
+    };
+    Ok((StatusCode::CREATED, Json(answer)))
 }
 
 /// Checks reference values and stores them.
@@ -328,16 +331,20 @@ async fn deactivate(
 async fn policies(
     State(app): Shared,
     Extension(identity): Extension<Identity>,
-) -> Result<Json<Value>> {
+) -> Result<Json<api::Policies>> {
     let rows = app.store.collateral(&identity.tenant).await?;
-    let list: Vec<_> = rows
+    let list = rows
         .policies
-        .iter()
-        .map(|row| {
-            json!({"name": row.name, "version": row.version, "media_type": row.media_type, "sha256": hex::encode(&row.sha256), "created": row.created})
+        .into_iter()
+        .map(|row| api::Policy {
+            name: row.name,
+            version: row.version.unsigned_abs(),
+            media_type: row.media_type,
+            sha256: hex::encode(row.sha256),
+            created: row.created,
         })
         .collect();
-    Ok(Json(json!({"generation": rows.generation, "policies": list})))
+    Ok(Json(api::Policies { generation: rows.generation.unsigned_abs(), policies: list }))
 }
 
 async fn add_policy(
@@ -346,7 +353,7 @@ async fn add_policy(
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Bytes,
-) -> Result<(StatusCode, Json<Value>)> {
+) -> Result<(StatusCode, Json<api::AddedPolicy>)> {
     name("policy", &id)?;
     let media_type = media_type(&headers);
     let policy = StoredPolicy::parse(&id, 0, &media_type, &body)?;
@@ -362,10 +369,8 @@ async fn add_policy(
     };
     let name = row.name.clone();
     let ((), version) = change(&app, &identity, Change::AddPolicy(row), |_, _| Ok(())).await?;
-    Ok((
-        StatusCode::CREATED,
-        Json(json!({"name": name, "version": version, "sha256": hex::encode(digest)})),
-    ))
+    let (version, sha256) = (version.unsigned_abs(), hex::encode(digest));
+    Ok((StatusCode::CREATED, Json(api::AddedPolicy { name, version, sha256 })))
 }
 
 async fn policy(
@@ -392,21 +397,15 @@ async fn remove_policy(
     plain(&app, &identity, Change::RemovePolicy(name.to_owned(), version)).await
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct DryRun {
-    limit: Option<i64>,
-}
-
 /// Evaluates recorded evidence against a policy, as of the time of each record: which accepted
 /// evidence would the policy deny, and why?
 async fn dry_run(
     State(app): Shared,
     Extension(identity): Extension<Identity>,
-    Query(query): Query<DryRun>,
+    Query(query): Query<api::RowsLimit>,
     headers: HeaderMap,
     body: Bytes,
-) -> Result<Json<Value>> {
+) -> Result<Json<api::DryRun>> {
     let media_type = media_type(&headers);
     let work_queue = app.work_queue(&identity.tenant);
     let run = work_queue.dry_run()?;
@@ -419,7 +418,7 @@ async fn dry_run(
     let (mut accepted, mut changes) = (0, Vec::new());
     for (at, row) in rows.iter().enumerate() {
         run.goes_on(at, rows.len())?;
-        let layer = super::appraise::layer(&row.layer)?;
+        let layer = stored_layer(&row.layer)?;
         let (evidence, nonce, now, audience) =
             (row.evidence.clone(), row.nonce.clone(), row.time, audience.clone());
         let (collateral, policy, signer, chains) = (
@@ -443,38 +442,43 @@ async fn dry_run(
             collateral.appraise(&policy, &input, &*chains, work_queue)
         };
         let outcome = work_queue.work(&identity, work).await?;
-        let verdict = if outcome.verified.is_some() { "accepted" } else { "denied" };
-        accepted += usize::from(outcome.verified.is_some());
-        if verdict != row.verdict {
-            changes.push(json!({
-                "appraisal_id": hex::encode(&row.id), "ueid": hex::encode(&row.ueid), "time": row.time, "was": row.verdict, "would_be": verdict,
-                "failed": outcome.appraisal.checks.iter().filter(|check| !check.passed).collect::<Vec<_>>(),
-            }));
+        let (was, would_be) =
+            (stored_verdict(&row.verdict), Verdict::of(outcome.verified.is_some()));
+        accepted += u64::from(outcome.verified.is_some());
+        if would_be != was {
+            let failed = outcome.appraisal.checks.iter().filter(|check| !check.passed);
+            changes.push(api::Change {
+                appraisal_id: hex::encode(&row.id),
+                ueid: hex::encode(&row.ueid),
+                time: row.time,
+                was,
+                would_be,
+                failed: failed.map(shown_check).collect(),
+            });
         }
     }
-    Ok(Json(
-        json!({"held": rows.len(), "accepted": accepted, "denied": rows.len() - accepted, "changes": changes}),
-    ))
+    let held = rows.len() as u64;
+    Ok(Json(api::DryRun { held, accepted, denied: held - accepted, changes }))
 }
 
 async fn revocations(
     State(app): Shared,
     Extension(identity): Extension<Identity>,
-) -> Result<Json<Value>> {
+) -> Result<Json<api::Revocations>> {
     let rows = app.store.collateral(&identity.tenant).await?;
-    Ok(Json(json!({"generation": rows.generation, "revocations": rows.revocations})))
+    let revocations = rows.revocations.iter().map(Into::into).collect();
+    Ok(Json(api::Revocations { generation: rows.generation.unsigned_abs(), revocations }))
+}
+
+impl From<&RevocationRow> for api::Revocation {
+    fn from(row: &RevocationRow) -> Self {
+        let RevocationRow { kind, value, reason, created } = row.clone();
+        Self { kind, value, reason, created }
+    }
 }
 
 /// How many appraisals to search for the subject of a revocation.
 const SEARCHED: i64 = 256;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NewRevocation {
-    kind: String,
-    value: String,
-    reason: String,
-}
 
 /// Revokes, for the API and for the operator's page. Returns the canonical spelling of the value.
 pub async fn add_revocation(
@@ -504,12 +508,12 @@ async fn revoke(
     State(app): Shared,
     Extension(identity): Extension<Identity>,
     body: Bytes,
-) -> Result<(StatusCode, Json<Value>)> {
-    let new: NewRevocation = read_json(&body)?;
+) -> Result<(StatusCode, Json<api::AddedRevocation>)> {
+    let new: api::NewRevocation = read_json(&body)?;
     let kind = new.kind.clone();
     let value = add_revocation(&app, &identity, new.kind, new.value, new.reason).await?;
     let known = is_known(&app, &identity.tenant, &kind, &value).await?;
-    Ok((StatusCode::CREATED, Json(json!({"kind": kind, "value": value, "known": known}))))
+    Ok((StatusCode::CREATED, Json(api::AddedRevocation { kind, value, known })))
 }
 
 async fn unrevoke(

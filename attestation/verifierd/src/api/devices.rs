@@ -6,15 +6,16 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::get;
 use axum::{Extension, Json, Router};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
+use shef_api as api;
 
-use super::{Query, Shared, page};
+use super::{Query, Shared, next, page, stored_layer, stored_verdict};
 use crate::app::App;
+use crate::appraiser::Received;
 use crate::audit;
 use crate::auth::Identity;
-use crate::problem::{Kind, Result};
-use crate::store::{AppraisalRow, DeviceRow, Event};
+use crate::problem::{Because, Kind, Result};
+use crate::store::{AppraisalRow, DeviceRow, Event, EventRow};
 
 pub fn router() -> Router<Arc<App>> {
     Router::new()
@@ -25,21 +26,43 @@ pub fn router() -> Router<Arc<App>> {
         .route("/v1/events", get(events))
 }
 
-/// A device as this API shows it.
-pub fn show(row: &DeviceRow, now: i64, stale_seconds: i64) -> Value {
-    json!({
-        "ueid": hex::encode(&row.ueid), "target": row.target, "kernel_svn": row.kernel_svn, "highest_svn": row.highest_svn, "verdict": row.verdict,
-        "first_seen": row.first_seen, "last_seen": row.last_seen,
-        "last_appraised": (row.last_appraised > 0).then_some(row.last_appraised),
-        "stale": row.last_appraised < now - stale_seconds,
-    })
+fn show(row: &DeviceRow, now: i64, stale_seconds: i64) -> api::Device {
+    api::Device {
+        ueid: hex::encode(&row.ueid),
+        target: row.target.clone(),
+        kernel_svn: row.kernel_svn.unsigned_abs(),
+        highest_svn: row.highest_svn.unsigned_abs(),
+        verdict: stored_verdict(&row.verdict),
+        first_seen: row.first_seen,
+        last_seen: row.last_seen,
+        last_appraised: (row.last_appraised > 0).then_some(row.last_appraised),
+        stale: row.last_appraised < now - stale_seconds,
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct After {
-    after: Option<String>,
-    limit: Option<i64>,
+fn show_event(row: EventRow) -> api::Event {
+    api::Event {
+        seq: row.seq.unsigned_abs(),
+        time: row.time,
+        who: row.who,
+        role: row.role,
+        action: row.action,
+        what: row.what,
+        digest: hex::encode(row.digest),
+    }
+}
+
+fn brief(row: &AppraisalRow) -> Result<api::Record> {
+    Ok(api::Record {
+        id: hex::encode(&row.id),
+        time: row.time,
+        layer: stored_layer(&row.layer)?.into(),
+        verdict: stored_verdict(&row.verdict),
+        code: row.code.clone(),
+        policy: row.policy.clone(),
+        ueid: hex::encode(&row.ueid),
+        evidence_sha256: hex::encode(&row.sha256),
+    })
 }
 
 /// Decodes hexadecimal.
@@ -50,24 +73,21 @@ pub fn unhex(what: &str, text: &str) -> Result<Vec<u8>> {
 async fn devices(
     State(app): Shared,
     Extension(identity): Extension<Identity>,
-    Query(query): Query<After>,
-) -> Result<Json<Value>> {
+    Query(query): Query<api::RowsAfter>,
+) -> Result<Json<api::Devices>> {
     let after = unhex("after", query.after.as_deref().unwrap_or(""))?;
     let rows = app.store.devices(&identity.tenant, &after, page(query.limit)).await?;
     let (now, stale) = (app.now(), app.config.load().retention.stale_seconds);
-    let next = (rows.len() as i64 == page(query.limit))
-        .then(|| rows.last().map(|row| hex::encode(&row.ueid)))
-        .flatten();
-    Ok(Json(
-        json!({"devices": rows.iter().map(|row| show(row, now, stale)).collect::<Vec<_>>(), "next": next}),
-    ))
+    let next = next(&rows, query.limit, |row| hex::encode(&row.ueid));
+    let devices = rows.iter().map(|row| show(row, now, stale)).collect();
+    Ok(Json(api::Devices { devices, next }))
 }
 
 async fn device(
     State(app): Shared,
     Extension(identity): Extension<Identity>,
     Path(ueid): Path<String>,
-) -> Result<Json<Value>> {
+) -> Result<Json<api::Device>> {
     let row = app.store.device(&identity.tenant, &unhex("ueid", &ueid)?).await?;
     let row = row.ok_or_else(|| Kind::NotFound.because("there is no such device"))?;
     Ok(Json(show(&row, app.now(), app.config.load().retention.stale_seconds)))
@@ -91,20 +111,6 @@ async fn forget(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn brief(row: &AppraisalRow) -> Value {
-    json!({
-        "id": hex::encode(&row.id), "time": row.time, "layer": row.layer, "verdict": row.verdict, "code": row.code,
-        "policy": row.policy, "ueid": hex::encode(&row.ueid), "evidence_sha256": hex::encode(&row.sha256),
-    })
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Before {
-    before: Option<String>,
-    limit: Option<i64>,
-}
-
 /// Where a page begins: a time, or the previous page's `next`, which is the time and id of its last
 /// row.
 pub fn cursor(before: Option<&str>) -> Result<(i64, Vec<u8>)> {
@@ -126,42 +132,36 @@ pub fn cursor_of(time: i64, id: &[u8]) -> String {
 async fn appraisals(
     State(app): Shared,
     Extension(identity): Extension<Identity>,
-    Query(query): Query<Before>,
-) -> Result<Json<Value>> {
+    Query(query): Query<api::RowsBefore>,
+) -> Result<Json<api::Records>> {
     let (time, id) = cursor(query.before.as_deref())?;
     let rows = app.store.appraisals(&identity.tenant, time, &id, page(query.limit)).await?;
-    let last = rows.last().filter(|_| rows.len() as i64 == page(query.limit));
-    let next = last.map(|row| cursor_of(row.time, &row.id));
-    Ok(Json(json!({"appraisals": rows.iter().map(brief).collect::<Vec<_>>(), "next": next})))
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Behind {
-    after: Option<i64>,
-    limit: Option<i64>,
+    let next = next(&rows, query.limit, |row| cursor_of(row.time, &row.id));
+    let appraisals = rows.iter().map(brief).collect::<Result<_>>()?;
+    Ok(Json(api::Records { appraisals, next }))
 }
 
 async fn events(
     State(app): Shared,
     Extension(identity): Extension<Identity>,
-    Query(query): Query<Behind>,
-) -> Result<Json<Value>> {
+    Query(query): Query<api::RowsBehind>,
+) -> Result<Json<api::Events>> {
     let rows =
         app.store.events(&identity.tenant, query.after.unwrap_or(0), page(query.limit)).await?;
-    let next = rows.last().filter(|_| rows.len() as i64 == page(query.limit)).map(|row| row.seq);
-    Ok(Json(json!({"events": rows, "next": next})))
+    let next = next(&rows, query.limit, |row| row.seq.unsigned_abs());
+    Ok(Json(api::Events { events: rows.into_iter().map(show_event).collect(), next }))
 }
 
 async fn appraisal(
     State(app): Shared,
     Extension(identity): Extension<Identity>,
     Path(id): Path<String>,
-) -> Result<Json<Value>> {
+) -> Result<Json<api::WholeRecord>> {
     let row = app.store.appraisal(&identity.tenant, &unhex("id", &id)?).await?;
     let row = row.ok_or_else(|| Kind::NotFound.because("there is no such appraisal"))?;
-    let mut shown = brief(&row);
-    shown["appraisal"] = serde_json::from_str(&row.report).unwrap_or(Value::Null);
-    shown["claims"] = crate::appraiser::Received::new(row.evidence.clone()).describe();
-    Ok(Json(shown))
+    Ok(Json(api::WholeRecord {
+        record: brief(&row)?,
+        appraisal: serde_json::from_str(&row.report).unwrap_or(Value::Null),
+        claims: Received::new(row.evidence).describe(),
+    }))
 }

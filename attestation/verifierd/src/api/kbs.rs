@@ -24,13 +24,13 @@ use super::routes::Route;
 use super::{Shared, bytes, nonce_text, text};
 use crate::app::App;
 use crate::appraiser::Received;
-use crate::auth::{Identity, shown_token};
+use crate::auth::{Identity, Standing, shown_token};
 use crate::config::Config;
 use crate::flow::{self, Case, Form};
 use crate::jwe;
 use crate::name::is_path;
 use crate::oidc;
-use crate::problem::{Kind, Problem, Result};
+use crate::problem::{Because, Kind, Problem, Result};
 use crate::role::{Need, Role};
 use crate::secrets::sha256;
 use crate::session::{Challenge, NONCE_LEN, Protocol, Session, draw_nonce};
@@ -65,15 +65,14 @@ impl IntoResponse for Refusal {
             | Kind::Layer
             | Kind::KeyDisabled
             | Kind::KeyWindow
-            | Kind::KeyExhausted => StatusCode::FORBIDDEN,
+            | Kind::KeyExhausted
+            | Kind::Erased => StatusCode::FORBIDDEN,
             kind if kind.status() >= 500 => {
                 StatusCode::from_u16(kind.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
             }
             _ => StatusCode::UNAUTHORIZED,
         };
-        let mut response = self.0.with("status", json!(status.as_u16())).into_response();
-        *response.status_mut() = status;
-        response
+        self.0.with_status(status)
     }
 }
 
@@ -368,6 +367,7 @@ fn path(parts: &(String, String, String)) -> Result<String> {
 async fn resource(
     State(app): Shared,
     Extension(identity): Extension<Identity>,
+    Extension(caller): Extension<Arc<dyn Standing>>,
     Path(parts): Path<(String, String, String)>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
@@ -413,6 +413,7 @@ async fn resource(
         layer: evidence.layer(),
         evidence: &evidence,
         recipient: Recipient::Jwe(jwe::recipient(&kept.tee_pubkey)?),
+        caller: &caller,
     };
     let (_, released) = release::run(&app, &identity, &wanted).await?;
     Ok(([(header::CONTENT_TYPE, "application/json")], released.bytes).into_response())

@@ -7,8 +7,8 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post, put};
 use axum::{Extension, Json, Router};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use shef_api as api;
+use shef_api::{NewKey, NewVersion, Secret, To, Which};
 use shef_proto::entropy::Entropy as _;
 use shef_proto::evidence::Layer;
 use shef_proto::hpke_suite::PublicKey;
@@ -16,17 +16,16 @@ use shef_proto::image::ImageKey;
 use shef_proto::release::{ImageSecret, MAX_SECRET};
 use zeroize::Zeroizing;
 
-use super::appraise::layer;
 use super::collateral::name as check_name;
-use super::{Query, Shared, bytes, json as read_json, page, text};
+use super::{Query, Shared, bytes, json as read_json, next, page, stored_layer, text};
 use crate::app::App;
 use crate::audit;
 use crate::auth::Identity;
 use crate::flow::DEFAULT_POLICY;
 use crate::name::is_path;
-use crate::problem::{Kind, Result};
+use crate::problem::{Because, Kind, Result};
 use crate::secrets::SystemEntropy;
-use crate::store::{Event, Heads, KeyRow, KeyVersionRow, NewVersion};
+use crate::store::{self, Event, Heads, KeyRow, KeyVersionRow};
 
 pub fn router() -> Router<Arc<App>> {
     Router::new()
@@ -38,94 +37,6 @@ pub fn router() -> Router<Arc<App>> {
         .route("/v1/receipts", get(receipts))
 }
 
-/// A secret from a request's body, read directly into this buffer; erased when dropped.
-struct Hidden(Zeroizing<String>);
-
-impl<'de> Deserialize<'de> for Hidden {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl<'de> serde::de::Visitor<'de> for Text {
-            type Value = Hidden;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("base64 in a string without escapes")
-            }
-
-            // Unescaping a string would leave a copy of the secret.
-            fn visit_borrowed_str<E: serde::de::Error>(self, text: &'de str) -> Result<Hidden, E> {
-                Ok(Hidden(Zeroizing::new(text.to_owned())))
-            }
-
-            fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<Hidden, E> {
-                Err(E::custom("a secret must be base64 in a string without escapes"))
-            }
-        }
-        deserializer.deserialize_str(Text)
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Image {
-    key: Hidden,
-    min_svn: u64,
-    vendor: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Version {
-    policy: String,
-    secret: Option<Hidden>,
-    generate: Option<usize>,
-    image: Option<Image>,
-    #[serde(default)]
-    max_releases: u32,
-    #[serde(default)]
-    not_before: i64,
-    #[serde(default)]
-    not_after: i64,
-}
-
-/// A new key. It repeats the members of [`Version`]: `flatten` would pass them through values that
-/// are not erased.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NewKey {
-    layer: String,
-    #[serde(default)]
-    to: To,
-    policy: String,
-    secret: Option<Hidden>,
-    generate: Option<usize>,
-    image: Option<Image>,
-    #[serde(default)]
-    max_releases: u32,
-    #[serde(default)]
-    not_before: i64,
-    #[serde(default)]
-    not_after: i64,
-}
-
-impl NewKey {
-    fn version(self) -> Version {
-        let Self { policy, secret, generate, image, max_releases, not_before, not_after, .. } =
-            self;
-        Version { policy, secret, generate, image, max_releases, not_before, not_after }
-    }
-}
-
-/// Which keys a release may be sealed to.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum To {
-    /// The key that the evidence vouches for, or that the session bound to it.
-    #[default]
-    Evidence,
-    /// Any key on the card's host; resources of the KBS only.
-    Host,
-}
-
 /// Maximum size of a resource in bytes.
 const MAX_RESOURCE: usize = 16 * 1024;
 
@@ -134,11 +45,11 @@ fn check_key(name: &str) -> Result<()> {
     if is_path(name) { Ok(()) } else { check_name("key", name) }
 }
 
-fn secret(name: &str, layer: Layer, version: &Version) -> Result<Zeroizing<Vec<u8>>> {
+fn secret(name: &str, layer: Layer, version: &NewVersion) -> Result<Zeroizing<Vec<u8>>> {
     let bad = |text: &str| Kind::Key.because(text);
     match (&version.secret, version.generate, &version.image) {
-        (Some(Hidden(secret)), None, None) => {
-            let secret = Zeroizing::new(bytes("secret", secret)?);
+        (Some(secret), None, None) => {
+            let secret = Zeroizing::new(bytes("secret", secret.expose())?);
             let most = if is_path(name) { MAX_RESOURCE } else { MAX_SECRET };
             if !(1..=most).contains(&secret.len()) {
                 return Err(bad(&format!("secret must have 1 to {most} bytes")));
@@ -170,7 +81,7 @@ fn secret(name: &str, layer: Layer, version: &Version) -> Result<Zeroizing<Vec<u
             if layer == Layer::Shield {
                 return Err(bad("image: an image key is for the layer kernel"));
             }
-            let key = Zeroizing::new(bytes("image.key", &image.key.0)?);
+            let key = Zeroizing::new(bytes("image.key", image.key.expose())?);
             let key: &[u8; 32] =
                 key.as_slice().try_into().map_err(|_| bad("image.key must have 32 bytes"))?;
             let vendor = PublicKey::from_bytes(&bytes("image.vendor", &image.vendor)?)
@@ -196,14 +107,14 @@ async fn store(
     identity: &Identity,
     name: &str,
     new_key: Option<(Layer, To)>,
-    version: Version,
-) -> Result<(StatusCode, Json<Value>)> {
+    version: NewVersion,
+) -> Result<(StatusCode, Json<api::AddedKey>)> {
     let tenant = identity.tenant.as_str();
     let (layer, to) = match new_key {
         Some(new) => new,
         None => {
             let (key, _) = app.store.key(tenant, name).await?;
-            (layer_of(&key)?, if key.to_host == 0 { To::Evidence } else { To::Host })
+            (stored_layer(&key.layer)?, to(&key))
         }
     };
     let secret = secret(name, layer, &version)?;
@@ -222,7 +133,7 @@ async fn store(
             policy.id()
         )));
     }
-    let new = NewVersion {
+    let new = store::NewVersion {
         policy: policy.name.clone(),
         policy_version: policy.version,
         max_releases: i64::from(version.max_releases),
@@ -246,12 +157,13 @@ async fn store(
         if new_key.is_some() { "key-add" } else { "key-rotate" },
         &format!("{name} version {number}"),
     );
-    Ok((
-        StatusCode::CREATED,
-        Json(
-            json!({"name": name, "version": number, "layer": layer.name(), "policy": policy.id()}),
-        ),
-    ))
+    let answer = api::AddedKey {
+        name: name.to_owned(),
+        version: number.unsigned_abs(),
+        layer: layer.into(),
+        policy: policy.id(),
+    };
+    Ok((StatusCode::CREATED, Json(answer)))
 }
 
 /// Stores a resource from its bytes alone: the next version of the one at this path, or a new one
@@ -268,9 +180,9 @@ pub async fn store_resource(
         Err(problem) => return Err(problem),
     };
     let new_key = known.is_none().then_some((Layer::Kernel, To::Evidence));
-    let version = Version {
+    let version = NewVersion {
         policy: known.unwrap_or_else(|| DEFAULT_POLICY.into()),
-        secret: Some(Hidden(Zeroizing::new(text(secret)))),
+        secret: Some(Secret::new(text(secret))),
         generate: None,
         image: None,
         max_releases: 0,
@@ -280,21 +192,15 @@ pub async fn store_resource(
     Ok(store(app, identity, path, new_key, version).await?.0)
 }
 
-fn layer_of(key: &KeyRow) -> Result<Layer> {
-    Layer::from_name(&key.layer)
-        .ok_or_else(|| Kind::Internal.because("a stored key has an unknown layer"))
-}
-
 async fn add(
     State(app): Shared,
     Extension(identity): Extension<Identity>,
     Path(name): Path<String>,
     body: Bytes,
-) -> Result<(StatusCode, Json<Value>)> {
+) -> Result<(StatusCode, Json<api::AddedKey>)> {
     check_key(&name)?;
     let new: NewKey = read_json(&body)?;
-    let layer = layer(&new.layer)?;
-    store(&app, &identity, &name, Some((layer, new.to)), new.version()).await
+    store(&app, &identity, &name, Some((new.layer.into(), new.to)), new.version()).await
 }
 
 async fn rotate(
@@ -302,15 +208,9 @@ async fn rotate(
     Extension(identity): Extension<Identity>,
     Path(name): Path<String>,
     body: Bytes,
-) -> Result<(StatusCode, Json<Value>)> {
-    let version: Version = read_json(&body)?;
+) -> Result<(StatusCode, Json<api::AddedKey>)> {
+    let version: NewVersion = read_json(&body)?;
     store(&app, &identity, &name, None, version).await
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Which {
-    version: Option<i64>,
 }
 
 async fn set_disabled(
@@ -320,9 +220,10 @@ async fn set_disabled(
     body: &[u8],
     disabled: bool,
 ) -> Result<StatusCode> {
-    let which = if body.is_empty() { Which { version: None } } else { read_json(body)? };
+    let which = if body.is_empty() { Which::default() } else { read_json(body)? };
+    let version = which.version.map(u64::cast_signed);
     if let Some(what) =
-        app.store.disable_key(&event(app, identity), name, which.version, disabled).await?
+        app.store.disable_key(&event(app, identity), name, version, disabled).await?
     {
         audit::change(identity, if disabled { "key-disable" } else { "key-enable" }, &what);
     }
@@ -353,70 +254,69 @@ async fn delete(
     Path(name): Path<String>,
     Query(which): Query<Which>,
 ) -> Result<StatusCode> {
-    let what = app.store.delete_key(&event(&app, &identity), &name, which.version).await?;
+    let version = which.version.map(u64::cast_signed);
+    let what = app.store.delete_key(&event(&app, &identity), &name, version).await?;
     audit::change(&identity, "key-delete", &what);
     app.erase_soon();
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn show(key: &KeyRow) -> Value {
-    let to = if key.to_host == 0 { "evidence" } else { "host" };
-    json!({"name": key.name, "layer": key.layer, "to": to, "disabled": key.disabled != 0, "version": key.version, "version_disabled": key.version_disabled != 0})
-}
-
-fn show_version(version: &KeyVersionRow) -> Value {
-    json!({
-        "version": version.version, "policy": format!("{}@{}", version.policy, version.policy_version),
-        "max_releases": version.max_releases, "released": version.released, "not_before": version.not_before,
-        "not_after": version.not_after, "disabled": version.disabled != 0, "created": version.created,
+fn show(key: &KeyRow) -> Result<api::Key> {
+    Ok(api::Key {
+        name: key.name.clone(),
+        layer: stored_layer(&key.layer)?.into(),
+        to: to(key),
+        disabled: key.disabled != 0,
+        version: key.version.unsigned_abs(),
+        version_disabled: key.version_disabled != 0,
     })
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct After {
-    after: Option<String>,
-    limit: Option<i64>,
+fn show_version(version: &KeyVersionRow) -> api::KeyVersion {
+    api::KeyVersion {
+        version: version.version.unsigned_abs(),
+        policy: format!("{}@{}", version.policy, version.policy_version),
+        max_releases: version.max_releases.unsigned_abs(),
+        released: version.released.unsigned_abs(),
+        not_before: version.not_before,
+        not_after: version.not_after,
+        disabled: version.disabled != 0,
+        created: version.created,
+    }
+}
+
+fn to(key: &KeyRow) -> To {
+    if key.to_host == 0 { To::Evidence } else { To::Host }
 }
 
 async fn keys(
     State(app): Shared,
     Extension(identity): Extension<Identity>,
-    Query(query): Query<After>,
-) -> Result<Json<Value>> {
+    Query(query): Query<api::RowsAfter>,
+) -> Result<Json<api::Keys>> {
     let rows = app
         .store
         .keys(&identity.tenant, query.after.as_deref().unwrap_or(""), page(query.limit))
         .await?;
-    let next =
-        rows.last().filter(|_| rows.len() as i64 == page(query.limit)).map(|row| row.name.as_str());
-    Ok(Json(json!({"keys": rows.iter().map(show).collect::<Vec<_>>(), "next": next})))
+    let next = next(&rows, query.limit, |row| row.name.clone());
+    Ok(Json(api::Keys { keys: rows.iter().map(show).collect::<Result<_>>()?, next }))
 }
 
 async fn key(
     State(app): Shared,
     Extension(identity): Extension<Identity>,
     Path(name): Path<String>,
-) -> Result<Json<Value>> {
+) -> Result<Json<api::WholeKey>> {
     let (key, versions) = app.store.key(&identity.tenant, &name).await?;
-    let mut shown = show(&key);
-    shown["versions"] = versions.iter().map(show_version).collect();
-    Ok(Json(shown))
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Receipts {
-    key: Option<String>,
-    after: Option<i64>,
-    limit: Option<i64>,
+    let versions = versions.iter().map(show_version).collect();
+    Ok(Json(api::WholeKey { key: show(&key)?, versions }))
 }
 
 async fn receipts(
     State(app): Shared,
     Extension(identity): Extension<Identity>,
-    Query(query): Query<Receipts>,
-) -> Result<Json<Value>> {
+    Query(query): Query<api::RowsOfKey>,
+) -> Result<Json<api::Receipts>> {
     let rows = app
         .store
         .receipts(
@@ -427,17 +327,27 @@ async fn receipts(
         )
         .await?;
     let Heads { head, kept, signed } = app.store.heads(&identity.tenant).await?;
-    let show = |head: shef_proto::receipt::Head| json!({"seq": head.seq, "digest": hex::encode(head.digest)});
-    let mut kept = show(kept);
-    if !signed.is_empty() {
-        kept["statement"] = json!(text(&signed));
-    }
-    let next = rows.last().filter(|_| rows.len() as i64 == page(query.limit)).map(|row| row.seq);
-    let list: Vec<_> =
-        rows.iter().map(|row| json!({"seq": row.seq, "time": row.time, "key": row.name, "receipt": text(&row.content)})).collect();
-    Ok(Json(
-        json!({"tenant": identity.tenant, "receipts": list, "head": show(head), "kept": kept, "next": next}),
-    ))
+    let next = next(&rows, query.limit, |row| row.seq.unsigned_abs());
+    let receipts = rows
+        .into_iter()
+        .map(|row| api::Receipt {
+            seq: row.seq.unsigned_abs(),
+            time: row.time,
+            key: row.name,
+            receipt: text(&row.content),
+        })
+        .collect();
+    Ok(Json(api::Receipts {
+        tenant: identity.tenant,
+        receipts,
+        head: api::Head { seq: head.seq, digest: hex::encode(head.digest) },
+        kept: api::Forgotten {
+            seq: kept.seq,
+            digest: hex::encode(kept.digest),
+            statement: (!signed.is_empty()).then(|| text(&signed)),
+        },
+        next,
+    }))
 }
 
 #[cfg(test)]

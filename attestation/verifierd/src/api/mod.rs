@@ -26,11 +26,15 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use shef_api::Verdict;
+use shef_proto::evidence::Layer;
+use utoipa::IntoParams;
 use zeroize::Zeroizing;
 
 use crate::app::App;
-use crate::problem::{Kind, Problem, Result};
+use crate::problem::{Because, Kind, Problem, Result};
 
 /// The shared state, as handlers receive it.
 pub type Shared = State<Arc<App>>;
@@ -46,6 +50,35 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
         let query = axum::extract::Query::from_request_parts(parts, state).await;
         query.map(|query| Self(query.0)).map_err(|error| Kind::Malformed.because(error.body_text()))
     }
+}
+
+/// Where the tables of the operator's page begin, as encoded in their `more` links.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct Begin {
+    /// Devices after this one.
+    #[param(nullable = false)]
+    pub devices: Option<String>,
+    /// Appraisals after this one.
+    #[param(nullable = false)]
+    pub appraisals: Option<String>,
+    /// Keys after this one.
+    #[param(nullable = false)]
+    pub keys: Option<String>,
+    /// Receipts up to this number.
+    #[param(nullable = false)]
+    pub receipts: Option<i64>,
+}
+
+/// What the operator's page asks about before it revokes.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct Target {
+    /// Kind of the subject, as in `/v1/revocations`.
+    pub kind: String,
+    /// The subject, as in `/v1/revocations`.
+    pub value: String,
 }
 
 /// The API's paths.
@@ -104,6 +137,25 @@ pub fn text(bytes: &[u8]) -> String {
 #[must_use]
 pub fn nonce_text(nonce: &[u8]) -> String {
     STANDARD.encode(nonce)
+}
+
+/// The layer of a stored row.
+///
+/// # Errors
+/// A fault: rows hold names of layers.
+pub fn stored_layer(name: &str) -> Result<Layer> {
+    Layer::from_name(name)
+        .ok_or_else(|| Kind::Internal.because("a stored row has an unknown layer"))
+}
+
+/// The verdict of a stored row.
+pub fn stored_verdict(name: &str) -> Verdict {
+    Verdict::of(name == Verdict::Accepted.name())
+}
+
+/// The `next` of a page: the place of its last row, if more rows may follow.
+pub fn next<R, T>(rows: &[R], limit: Option<i64>, place: impl FnOnce(&R) -> T) -> Option<T> {
+    rows.last().filter(|_| rows.len() as i64 == page(limit)).map(place)
 }
 
 /// Page sizes: 1 to 1000, 100 by default.

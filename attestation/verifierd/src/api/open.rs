@@ -9,7 +9,7 @@ use axum::http::header;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use axum::{Extension, Json, Router};
-use serde_json::{Value, json};
+use shef_api::{Health, IdentityProvider, Ready};
 use shef_console::Log;
 use tokio::time::timeout;
 
@@ -17,13 +17,13 @@ use super::{ROUTES, Shared, openapi};
 use crate::app::App;
 use crate::audit;
 use crate::auth::Identity;
-use crate::metrics::Family;
-use crate::problem::{Kind, Problem, Result};
+use crate::metrics::{CONTENT_TYPE, Family};
+use crate::problem::{Because, Kind, Problem, Result};
 use crate::{tls, usage};
 
 pub fn router() -> Router<Arc<App>> {
     Router::new()
-        .route("/healthz", get(async || Json(json!({"status": "ok"}))))
+        .route("/healthz", get(async || Json(Health { status: "ok".to_owned() })))
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics))
         .route("/.well-known/jwks.json", get(jwks))
@@ -32,11 +32,12 @@ pub fn router() -> Router<Arc<App>> {
 
 /// Callers need no credentials, so the text is made only once.
 async fn description() -> impl IntoResponse {
-    static TEXT: LazyLock<Bytes> = LazyLock::new(|| openapi().to_string().into());
+    static TEXT: LazyLock<Bytes> =
+        LazyLock::new(|| openapi().to_json().expect("the description is JSON").into());
     ([(header::CONTENT_TYPE, "application/json")], TEXT.clone())
 }
 
-async fn ready(State(app): Shared) -> Result<Json<Value>> {
+async fn ready(State(app): Shared) -> Result<Json<Ready>> {
     readiness(&app).await.map(Json)
 }
 
@@ -44,14 +45,14 @@ async fn ready(State(app): Shared) -> Result<Json<Value>> {
 ///
 /// # Errors
 /// Why it cannot.
-async fn readiness(app: &App) -> Result<Value> {
+async fn readiness(app: &App) -> Result<Ready> {
     app.store.check_kek(&app.kek.load_full()).await?;
     app.signs_as_all().await?;
     app.signs()?;
     let config = app.config.load_full();
     let end = tls::not_after(&config.tls.certificate)?;
     if end <= app.now() {
-        return Err(Kind::Store
+        return Err(Kind::Material
             .because("the server certificate has ended: issue a new one and send SIGHUP"));
     }
     if let Some(why) = app.unwritable.load_full() {
@@ -66,27 +67,23 @@ async fn readiness(app: &App) -> Result<Value> {
         return Err(Kind::Log.because(text).retry_after(5));
     }
     let log = works.map_or("none", |works| if works { "written" } else { "lost" });
-    let sources: Vec<_> = config.oidc.iter().map(|oidc| oidc.source.clone()).collect();
+    let sources = config.oidc_sources();
     let ages = app.provider_keys.ages(&sources).into_iter();
-    let providers: Vec<_> = sources
-        .iter()
-        .zip(ages)
-        .map(|(source, age)| json!({"issuer": source.issuer, "keys_age": age.map(|age| age.as_secs())}))
-        .collect();
-    Ok(json!({
-        "status": "ready",
-        "version": env!("CARGO_PKG_VERSION"),
-        "certificate_ends": end,
-        "log": log,
-        "identity_providers": providers,
-    }))
+    // Without their names: strangers may read this.
+    let identity_providers =
+        ages.map(|age| IdentityProvider { keys_age: age.map(|age| age.as_secs()) }).collect();
+    Ok(Ready {
+        status: "ready".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        certificate_ends: end,
+        log: log.to_owned(),
+        identity_providers,
+    })
 }
 
 /// Seconds since the keys of the identity providers were fetched, of the oldest.
 fn oldest_keys(app: &App) -> Option<f64> {
-    let config = app.config.load_full();
-    let sources: Vec<_> = config.oidc.iter().map(|oidc| oidc.source.clone()).collect();
-    let ages = app.provider_keys.ages(&sources).into_iter();
+    let ages = app.provider_keys.ages(&app.config.load_full().oidc_sources()).into_iter();
     ages.map(|age| age.map_or(f64::INFINITY, |age| age.as_secs_f64())).reduce(f64::max)
 }
 
@@ -102,7 +99,7 @@ async fn metrics(State(app): Shared, Extension(who): Extension<Identity>) -> imp
         .iter()
         .any(|operator| operator.split_once('/') == Some((&who.tenant, &who.name)));
     let own = [who.tenant.as_str()];
-    let all: Vec<&str> = config.tenants.iter().map(|tenant| tenant.name.as_str()).collect();
+    let all = config.tenant_names();
     let tenants = if whole { &all[..] } else { &own[..] };
     let mut families = match timeout(PATIENCE, stored(&app, tenants, whole)).await {
         Ok(Ok(families)) => families,
@@ -115,6 +112,12 @@ async fn metrics(State(app): Shared, Extension(who): Extension<Identity>) -> imp
         log.as_ref().map_or(0, Log::lost) as f64,
     ));
     if whole {
+        let spans = app.traces.as_ref().map_or(0.0, |traces| traces.lost() as f64);
+        families.push(Family::counter(
+            "shef_trace_spans_lost_total",
+            "Spans that the collector of [traces] did not take.",
+            spans,
+        ));
         let ready = timeout(PATIENCE, readiness(&app)).await.is_ok_and(|ready| ready.is_ok());
         let is = |yes: bool| f64::from(u8::from(yes));
         families.extend([
@@ -142,8 +145,8 @@ async fn metrics(State(app): Shared, Extension(who): Extension<Identity>) -> imp
         families.extend(usage::families());
     }
     let routes: Vec<&str> = ROUTES.iter().map(|route| route.path).chain(["other"]).collect();
-    let text = app.metrics.render((!whole).then_some(who.tenant.as_str()), &routes, &families);
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text)
+    let text = app.metrics.render((!whole).then_some(who.tenant.as_str()), &routes, families);
+    ([(header::CONTENT_TYPE, CONTENT_TYPE)], text)
 }
 
 /// The families whose values are in the database.

@@ -8,8 +8,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::routing::post;
 use axum::{Extension, Json, Router};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use shef_api::{Head, ReleaseRequest};
 use shef_proto::evidence::{self, Layer};
 use shef_proto::hpke_suite::PublicKey;
 use shef_proto::receipt::Receipt;
@@ -21,27 +20,18 @@ use super::{Shared, bytes, json as read_json, text};
 use crate::app::App;
 use crate::appraiser::Received;
 use crate::audit;
-use crate::auth::Identity;
+use crate::auth::{Identity, Standing};
 use crate::flow::{Appraised, Case};
 use crate::jwe;
 use crate::metrics::Counter;
 use crate::name::{is_name, is_path};
-use crate::problem::{Kind, Problem, Result};
+use crate::problem::{Because, Kind, Problem, Result};
 use crate::secrets::{SystemEntropy, key_parts, random, sha256};
 use crate::session::{Challenge, Protocol, Session};
-use crate::store::{NewRelease, Released};
+use crate::store::{Ends, NewRelease, Outcome, Released, Signed};
 
 pub fn router() -> Router<Arc<App>> {
     Router::new().route("/v1/release", post(release))
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ReleaseRequest {
-    key: String,
-    version: Option<i64>,
-    session: String,
-    evidence: String,
 }
 
 /// A request for a release, and the evidence behind it.
@@ -62,6 +52,8 @@ pub struct Wanted<'a> {
     pub evidence: &'a Received,
     /// Which key to seal to.
     pub recipient: Recipient,
+    /// The rights of the caller.
+    pub caller: &'a Arc<dyn Standing>,
 }
 
 /// The key that a release is sealed to, and the format.
@@ -101,8 +93,9 @@ impl Recipient {
 async fn release(
     State(app): Shared,
     Extension(identity): Extension<Identity>,
+    Extension(caller): Extension<Arc<dyn Standing>>,
     body: Bytes,
-) -> Result<Json<Value>> {
+) -> Result<Json<shef_api::Released>> {
     let request: ReleaseRequest = read_json(&body)?;
     let session =
         Session::open(&app.kek.load(), Protocol::Native, &identity.tenant, &request.session)?;
@@ -111,22 +104,23 @@ async fn release(
     let wanted = Wanted {
         action: "release",
         key: &request.key,
-        version: request.version,
+        version: request.version.map(u64::cast_signed),
         challenge: Challenge::of(&session),
         used: false,
         layer,
         evidence: &evidence,
         recipient: Recipient::Box(session.recipient),
+        caller: &caller,
     };
     let (version, released) = run(&app, &identity, &wanted).await?;
-    Ok(Json(json!({
-        "key": request.key,
-        "version": version,
-        "box": text(&released.bytes),
-        "receipt": text(&released.receipt),
-        "head": {"seq": released.head.seq, "digest": hex::encode(released.head.digest)},
-        "expires": released.expires,
-    })))
+    Ok(Json(shef_api::Released {
+        key: request.key,
+        version: version.unsigned_abs(),
+        r#box: text(&released.bytes),
+        receipt: text(&released.receipt),
+        head: Head { seq: released.head.seq, digest: hex::encode(released.head.digest) },
+        expires: released.expires,
+    }))
 }
 
 /// How long a release is tried again after the database has undone it or has lost the connection.
@@ -289,7 +283,7 @@ async fn deny(case: &Case<'_>, appraised: &Appraised, used: bool) -> Problem {
         return denied;
     }
     match case.keep(appraised, None).await {
-        Ok(id) => denied.with("appraisal_id", json!(id)),
+        Ok(id) => denied.with(|finding| finding.appraisal_id = Some(id)),
         Err(used) if used.kind == Kind::NonceUsed => denied,
         Err(problem) => problem,
     }
@@ -334,7 +328,7 @@ async fn commit(
         challenge: &case.challenge,
         used: wanted.used,
         expires: now + app.config.load().limits.release_seconds,
-        now,
+        clock: &app.clock,
         generation: case.collateral.generation,
         record: &appraised.record,
     };
@@ -342,26 +336,33 @@ async fn commit(
         audit::announced(case.identity, &key.name, key.version, &digest).await?;
     }
     let signer = app.signer.load_full();
-    app.store
-        .release(&new, |head, events| {
-            let sealed = wanted.recipient.seal(&info, &key.secret)?;
-            let receipt = Receipt {
-                tenant: tenant.to_owned(),
-                seq: head.seq + 1,
-                previous: head.digest,
-                id: receipt_id,
-                time: now,
-                key_id: key.name.clone(),
-                key_version: key.version.unsigned_abs(),
-                layer: wanted.layer,
-                ueid: verified.claims().ueid,
-                evidence_digest: digest,
-                policy_digest: case.policy.sha256,
-                recipient_digest: sha256(recipient.as_bytes()),
-                to_host: key.to_host,
-                events,
-            };
-            Ok((sealed, signer.receipt(&receipt)?))
-        })
-        .await
+    let sign = |ends: Ends| {
+        let bytes = wanted.recipient.seal(&info, &key.secret)?;
+        let receipt = Receipt {
+            tenant: tenant.to_owned(),
+            seq: ends.receipts.seq + 1,
+            previous: ends.receipts.digest,
+            id: receipt_id,
+            time: app.now(),
+            key_id: key.name.clone(),
+            key_version: key.version.unsigned_abs(),
+            layer: wanted.layer,
+            ueid: verified.claims().ueid,
+            evidence_digest: digest,
+            policy_digest: case.policy.sha256,
+            recipient_digest: sha256(recipient.as_bytes()),
+            to_host: key.to_host,
+            events: ends.events,
+        };
+        Ok(Signed { ends, time: receipt.time, bytes, receipt: signer.receipt(&receipt)? })
+    };
+    let mut caller = Arc::clone(wanted.caller);
+    loop {
+        let certain = || caller.is_certain();
+        match app.store.release(&new, signer.is_slow(), sign, certain).await? {
+            Outcome::Released(released) => return Ok(Some(released)),
+            Outcome::Changed => return Ok(None),
+            Outcome::Doubted => caller = caller.confirmed().await?,
+        }
+    }
 }

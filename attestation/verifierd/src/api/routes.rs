@@ -1,13 +1,17 @@
-//! The table of all requests: path and method, right, body. The service rejects a path that is not
-//! here, even if a handler exists.
+//! The table of all requests: path and method, right, body, answer. The service rejects a path that
+//! is not here, even if a handler exists; the API's description is made from the same table.
 
 use axum::http::{HeaderMap, Method, header};
+use shef_api as api;
 use shef_verify::corim;
+use utoipa::openapi::path::{Parameter, ParameterIn};
+use utoipa::openapi::{Ref, RefOr, Schema};
+use utoipa::{IntoParams, ToSchema};
 
 use super::{media_type, veraison};
 use crate::collateral;
 use crate::lanes::Lane;
-use crate::problem::{Kind, Result};
+use crate::problem::{Because, Kind, Result};
 use crate::role::Need;
 
 /// Types that a page can make a browser send to another site without a preflight (Fetch,
@@ -59,6 +63,34 @@ impl Takes {
     }
 }
 
+/// Schemas by name.
+pub type Schemas = Vec<(String, RefOr<Schema>)>;
+
+/// A reference to the schema of a type, which is added to those of the description.
+pub type SchemaOf = fn(&mut Schemas) -> Ref;
+
+/// Adds the schema of a type, and those of its members; returns a reference to it.
+pub fn schema<T: ToSchema>(all: &mut Schemas) -> Ref {
+    T::schemas(all);
+    all.push((T::name().into_owned(), T::schema()));
+    Ref::from_schema_name(T::name())
+}
+
+fn parameters<T: IntoParams>() -> Vec<Parameter> {
+    T::into_params(|| Some(ParameterIn::Query))
+}
+
+/// The content of a successful answer.
+#[derive(Clone, Copy, Debug)]
+pub enum Content {
+    /// None.
+    Nothing,
+    /// JSON of this media type, and its schema.
+    Json(&'static str, SchemaOf),
+    /// One of these media types, which other specifications describe.
+    Other(&'static [&'static str]),
+}
+
 /// One path and method.
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
@@ -72,6 +104,16 @@ pub struct Route {
     pub takes: Takes,
     /// One line for the API's description.
     pub summary: &'static str,
+    /// Parameters in the query.
+    pub query: fn() -> Vec<Parameter>,
+    /// Schema of the body, if it is JSON of this API.
+    pub body: Option<SchemaOf>,
+    /// Status of a successful answer.
+    pub status: u16,
+    /// Its content.
+    pub gives: Content,
+    /// Statuses of problems beyond those of every route of its kind.
+    pub refuses: &'static [u16],
 }
 
 impl Route {
@@ -109,294 +151,150 @@ impl Route {
                 | ("POST", "/kbs/v0/resource/{repository}/{kind}/{tag}")
         )
     }
+
+    const fn new(
+        method: &'static str,
+        path: &'static str,
+        need: Need,
+        summary: &'static str,
+    ) -> Self {
+        Self {
+            method,
+            path,
+            need,
+            takes: Takes::Nothing,
+            summary,
+            query: Vec::new,
+            body: None,
+            status: 204,
+            gives: Content::Nothing,
+            refuses: &[],
+        }
+    }
+
+    const fn takes(self, takes: Takes) -> Self {
+        Self { takes, ..self }
+    }
+
+    const fn query<T: IntoParams>(self) -> Self {
+        Self { query: parameters::<T>, ..self }
+    }
+
+    /// A body of this form, which may be missing.
+    const fn may_take<T: ToSchema>(self) -> Self {
+        Self { body: Some(schema::<T>), ..self }
+    }
+
+    const fn json<T: ToSchema>(self) -> Self {
+        self.takes(Takes::JSON).may_take::<T>()
+    }
+
+    const fn status(self, status: u16) -> Self {
+        Self { status, ..self }
+    }
+
+    const fn gives<T: ToSchema>(self, status: u16) -> Self {
+        Self { status, gives: Content::Json("application/json", schema::<T>), ..self }
+    }
+
+    /// The media type of the JSON that it gives.
+    const fn media(self, media: &'static str) -> Self {
+        let gives = match self.gives {
+            Content::Json(_, schema) => Content::Json(media, schema),
+            other => other,
+        };
+        Self { gives, ..self }
+    }
+
+    const fn other(self, status: u16, types: &'static [&'static str]) -> Self {
+        Self { status, gives: Content::Other(types), ..self }
+    }
+
+    const fn refuses(self, refuses: &'static [u16]) -> Self {
+        Self { refuses, ..self }
+    }
 }
 
-const fn route(
-    method: &'static str,
-    path: &'static str,
-    need: Need,
-    takes: Takes,
-    summary: &'static str,
-) -> Route {
-    Route { method, path, need, takes, summary }
+const fn get(path: &'static str, need: Need, summary: &'static str) -> Route {
+    Route::new("GET", path, need, summary)
 }
+
+const fn post(path: &'static str, need: Need, summary: &'static str) -> Route {
+    Route::new("POST", path, need, summary)
+}
+
+const fn put(path: &'static str, need: Need, summary: &'static str) -> Route {
+    Route::new("PUT", path, need, summary)
+}
+
+const fn delete(path: &'static str, need: Need, summary: &'static str) -> Route {
+    Route::new("DELETE", path, need, summary)
+}
+
+const HTML: &[&str] = &["text/html"];
+const JSON: &[&str] = &["application/json"];
+const SESSION: &[&str] = &[veraison::SESSION];
 
 /// Every path of the service.
 pub const ROUTES: &[Route] = &[
-    route("GET", "/", Need::Read, Takes::Nothing, "The operator's page."),
-    route("GET", "/style.css", Need::Open, Takes::Nothing, "Its style."),
-    route("GET", "/appraisals/{id}", Need::Read, Takes::Nothing, "One appraisal, to be read."),
-    route("GET", "/revoke", Need::Operate, Takes::Nothing, "Asks before something is revoked."),
-    route(
-        "POST",
-        "/revoke",
-        Need::Operate,
-        Takes::One(&["application/x-www-form-urlencoded"]),
-        "Revokes, from the page's form.",
-    ),
-    route("GET", "/healthz", Need::Open, Takes::Nothing, "The process works."),
-    route(
-        "GET",
-        "/readyz",
-        Need::Open,
-        Takes::Nothing,
-        "The service can answer: database, certificate, keys.",
-    ),
-    route("GET", "/metrics", Need::Read, Takes::Nothing, "Counters for Prometheus."),
-    route(
-        "GET",
-        "/.well-known/jwks.json",
-        Need::Open,
-        Takes::Nothing,
-        "Keys that verify results and receipts.",
-    ),
-    route("GET", "/v1/openapi.json", Need::Open, Takes::Nothing, "This description."),
-    route(
-        "POST",
-        "/v1/sessions",
-        Need::Attest,
-        Takes::JSON,
-        "A challenge: nonce, audience and a signed session token. Nothing is stored.",
-    ),
-    route(
-        "POST",
-        "/v1/appraise",
-        Need::Attest,
-        Takes::JSON,
-        "Appraise evidence; the nonce is used up. Denied evidence is answered with 422 and every check.",
-    ),
-    route(
-        "POST",
-        "/v1/explain",
-        Need::Attest,
-        Takes::JSON,
-        "The same without using the nonce up and without a signed result.",
-    ),
-    route(
-        "POST",
-        "/v1/release",
-        Need::Release,
-        Takes::JSON,
-        "Appraise under the key's own policy and release the key in an HPKE box with a receipt.",
-    ),
-    route("GET", "/v1/trust-anchors", Need::Read, Takes::Nothing, "Manufacturers' roots."),
-    route(
-        "POST",
-        "/v1/trust-anchors",
-        Need::Operate,
-        Takes::JSON,
-        "Register a root for one kind of root of trust.",
-    ),
-    route("DELETE", "/v1/trust-anchors/{name}", Need::Operate, Takes::Nothing, "Remove a root."),
-    route("GET", "/v1/signers", Need::Read, Takes::Nothing, "Who may sign CoRIMs, and for what."),
-    route(
-        "PUT",
-        "/v1/signers/{name}",
-        Need::Operate,
-        Takes::One(&["application/toml"]),
-        "Add or replace a signer of CoRIMs.",
-    ),
-    route(
-        "DELETE",
-        "/v1/signers/{name}",
-        Need::Operate,
-        Takes::Nothing,
-        "Remove a signer; its CoRIMs are no longer used.",
-    ),
-    route("GET", "/v1/corims", Need::Read, Takes::Nothing, "Reference values."),
-    route(
-        "PUT",
-        "/v1/corims/{id}",
-        Need::Operate,
-        Takes::One(collateral::REFERENCE_TYPES),
-        "Add reference values under an id.",
-    ),
-    route("GET", "/v1/corims/{id}", Need::Read, Takes::Nothing, "Reference values as they came."),
-    route("DELETE", "/v1/corims/{id}", Need::Operate, Takes::Nothing, "Remove reference values."),
-    route(
-        "POST",
-        "/v1/corims/{id}/activate",
-        Need::Operate,
-        Takes::Nothing,
-        "Count these reference values again.",
-    ),
-    route(
-        "POST",
-        "/v1/corims/{id}/deactivate",
-        Need::Operate,
-        Takes::Nothing,
-        "Deactivate these reference values.",
-    ),
-    route("GET", "/v1/policies", Need::Read, Takes::Nothing, "Policies and their versions."),
-    route(
-        "PUT",
-        "/v1/policies/{name}",
-        Need::Operate,
-        Takes::One(collateral::POLICY_TYPES),
-        "Add the next version of a policy; versions never change.",
-    ),
-    route(
-        "GET",
-        "/v1/policies/{name}",
-        Need::Read,
-        Takes::Nothing,
-        "The text of a policy, `name` or `name@version`.",
-    ),
-    route(
-        "DELETE",
-        "/v1/policies/{name}",
-        Need::Operate,
-        Takes::Nothing,
-        "Remove a policy that no key names, or an older version of it, `name@version`.",
-    ),
-    route(
-        "POST",
-        "/v1/policies/dry-run",
-        Need::Operate,
-        Takes::One(collateral::POLICY_TYPES),
-        "Hold recorded evidence against a policy: what would it deny?",
-    ),
-    route("GET", "/v1/revocations", Need::Read, Takes::Nothing, "Revocations."),
-    route(
-        "POST",
-        "/v1/revocations",
-        Need::Operate,
-        Takes::JSON,
-        "Revoke a device, kernel, shell, image, vendor, certificate or authority.",
-    ),
-    route(
-        "DELETE",
-        "/v1/revocations/{kind}/{value}",
-        Need::Operate,
-        Takes::Nothing,
-        "Take a revocation back.",
-    ),
-    route(
-        "GET",
-        "/v1/devices",
-        Need::Read,
-        Takes::Nothing,
-        "Devices with their last appraisal; `stale` when it is too long ago.",
-    ),
-    route("GET", "/v1/devices/{ueid}", Need::Read, Takes::Nothing, "One device."),
-    route(
-        "DELETE",
-        "/v1/devices/{ueid}",
-        Need::Operate,
-        Takes::Nothing,
-        "Forget a device that was never accepted, or that is revoked.",
-    ),
-    route("GET", "/v1/appraisals", Need::Read, Takes::Nothing, "Recent appraisals."),
-    route(
-        "GET",
-        "/v1/appraisals/{id}",
-        Need::Read,
-        Takes::Nothing,
-        "One appraisal with every check.",
-    ),
-    route("GET", "/v1/keys", Need::Read, Takes::Nothing, "Keys, never their secrets."),
-    route(
-        "PUT",
-        "/v1/keys/{name}",
-        Need::Operate,
-        Takes::JSON,
-        "Add a key: layer, policy, secret or length to generate, limits, window.",
-    ),
-    route("GET", "/v1/keys/{name}", Need::Read, Takes::Nothing, "One key with its versions."),
-    route(
-        "DELETE",
-        "/v1/keys/{name}",
-        Need::Operate,
-        Takes::Nothing,
-        "Delete a key, or an older version of it, with the boxes of its releases. Receipts stay.",
-    ),
-    route(
-        "POST",
-        "/v1/keys/{name}/rotate",
-        Need::Operate,
-        Takes::JSON,
-        "Add the next version of a key.",
-    ),
-    route(
-        "POST",
-        "/v1/keys/{name}/disable",
-        Need::Operate,
-        Takes::Nothing,
-        "Stop releasing a key, or one version of it.",
-    ),
-    route("POST", "/v1/keys/{name}/enable", Need::Operate, Takes::Nothing, "Release it again."),
-    route(
-        "GET",
-        "/.well-known/veraison/verification",
-        Need::Open,
-        Takes::Nothing,
-        "Veraison: discovery.",
-    ),
-    route(
-        "POST",
-        "/challenge-response/v1/newSession",
-        Need::Attest,
-        Takes::Nothing,
-        "Veraison: a challenge.",
-    ),
-    route(
-        "POST",
-        "/challenge-response/v1/session/{id}",
-        Need::Attest,
-        Takes::Evidence,
-        "Veraison: submit evidence; the answer is complete.",
-    ),
-    route(
-        "GET",
-        "/challenge-response/v1/session/{id}",
-        Need::Attest,
-        Takes::Nothing,
-        "Veraison: the session.",
-    ),
-    route(
-        "DELETE",
-        "/challenge-response/v1/session/{id}",
-        Need::Attest,
-        Takes::Nothing,
-        "Veraison: end the session.",
-    ),
-    route(
-        "POST",
-        "/endorsement-provisioning/v1/submit",
-        Need::Operate,
-        Takes::One(&[corim::MEDIA_TYPE]),
-        "Veraison: add a signed CoRIM.",
-    ),
-    route("POST", "/kbs/v0/auth", Need::Attest, Takes::JSON, "KBS: a challenge."),
-    route("POST", "/kbs/v0/attest", Need::Attest, Takes::JSON, "KBS: attest."),
-    route(
-        "GET",
-        "/kbs/v0/resource/{repository}/{kind}/{tag}",
-        Need::Attest,
-        Takes::Nothing,
-        "KBS: fetch a resource as JWE.",
-    ),
-    route(
-        "POST",
-        "/kbs/v0/resource/{repository}/{kind}/{tag}",
-        Need::Operate,
-        Takes::Bytes,
-        "KBS: store a resource.",
-    ),
-    route(
-        "GET",
-        "/v1/events",
-        Need::Read,
-        Takes::Nothing,
-        "Who changed what, the oldest first, behind the number `after`.",
-    ),
-    route(
-        "GET",
-        "/v1/receipts",
-        Need::Read,
-        Takes::Nothing,
-        "Receipts of releases, the head of their chain, and the head behind which they are kept.",
-    ),
+    get("/", Need::Read, "The operator's page.").query::<super::Begin>().other(200, HTML).refuses(&[400]),
+    get("/style.css", Need::Open, "Its style.").other(200, &["text/css"]),
+    get("/appraisals/{id}", Need::Read, "One appraisal, to be read.").other(200, HTML),
+    get("/revoke", Need::Operate, "Asks before something is revoked.").query::<super::Target>().other(200, HTML).refuses(&[400, 422]),
+    post("/revoke", Need::Operate, "Revokes, from the page's form.").takes(Takes::One(&["application/x-www-form-urlencoded"])).status(303).refuses(&[409, 422]),
+    get("/healthz", Need::Open, "The process works.").gives::<api::Health>(200),
+    get("/readyz", Need::Open, "The service can answer: database, certificate, keys.").gives::<api::Ready>(200),
+    get("/metrics", Need::Read, "Counters for Prometheus.").other(200, &["text/plain"]),
+    get("/.well-known/jwks.json", Need::Open, "Keys that verify results and receipts.").gives::<api::Jwks>(200).media("application/jwk-set+json"),
+    get("/v1/openapi.json", Need::Open, "This description.").other(200, JSON),
+    post("/v1/sessions", Need::Attest, "A challenge: nonce, audience and a signed session token. Nothing is stored.").json::<api::NewSession>().gives::<api::Session>(201),
+    post("/v1/appraise", Need::Attest, "Appraise evidence; the nonce is used up. Denied evidence is answered with 422 and every check.").json::<api::Submission>().gives::<api::Appraised>(200).refuses(&[404, 406, 409, 410, 422]),
+    post("/v1/explain", Need::Attest, "The same without using the nonce up and without a signed result.").json::<api::Submission>().gives::<api::Explained>(200).refuses(&[404, 410, 422]),
+    post("/v1/release", Need::Release, "Appraise under the key's own policy and release the key in an HPKE box with a receipt.").json::<api::ReleaseRequest>().gives::<api::Released>(200).refuses(&[404, 409, 410, 422]),
+    get("/v1/trust-anchors", Need::Read, "Manufacturers' roots.").gives::<api::Anchors>(200),
+    post("/v1/trust-anchors", Need::Operate, "Register a root for one kind of root of trust.").json::<api::NewAnchor>().gives::<api::AddedAnchor>(201).refuses(&[409, 422]),
+    delete("/v1/trust-anchors/{name}", Need::Operate, "Remove a root."),
+    get("/v1/signers", Need::Read, "Who may sign CoRIMs, and for what.").gives::<api::Signers>(200),
+    put("/v1/signers/{name}", Need::Operate, "Add or replace a signer of CoRIMs.").takes(Takes::One(&["application/toml"])).gives::<api::AddedSigner>(201).refuses(&[409, 422]),
+    delete("/v1/signers/{name}", Need::Operate, "Remove a signer; its CoRIMs are no longer used."),
+    get("/v1/corims", Need::Read, "Reference values.").gives::<api::Corims>(200),
+    put("/v1/corims/{id}", Need::Operate, "Add reference values under an id.").takes(Takes::One(collateral::REFERENCE_TYPES)).gives::<api::AddedCorim>(201).refuses(&[409, 422]),
+    get("/v1/corims/{id}", Need::Read, "Reference values as they came.").other(200, collateral::REFERENCE_TYPES),
+    delete("/v1/corims/{id}", Need::Operate, "Remove reference values."),
+    post("/v1/corims/{id}/activate", Need::Operate, "Count these reference values again.").refuses(&[422]),
+    post("/v1/corims/{id}/deactivate", Need::Operate, "Deactivate these reference values."),
+    get("/v1/policies", Need::Read, "Policies and their versions.").gives::<api::Policies>(200),
+    put("/v1/policies/{name}", Need::Operate, "Add the next version of a policy; versions never change.").takes(Takes::One(collateral::POLICY_TYPES)).gives::<api::AddedPolicy>(201).refuses(&[409, 422]),
+    get("/v1/policies/{name}", Need::Read, "The text of a policy, `name` or `name@version`.").other(200, collateral::POLICY_TYPES).refuses(&[422]),
+    delete("/v1/policies/{name}", Need::Operate, "Remove a policy that no key names, or an older version of it, `name@version`.").refuses(&[409]),
+    post("/v1/policies/dry-run", Need::Operate, "Hold recorded evidence against a policy: what would it deny?").query::<api::RowsLimit>().takes(Takes::One(collateral::POLICY_TYPES)).gives::<api::DryRun>(200).refuses(&[422]),
+    get("/v1/revocations", Need::Read, "Revocations.").gives::<api::Revocations>(200),
+    post("/v1/revocations", Need::Operate, "Revoke a device, kernel, shell, image, vendor, certificate or authority.").json::<api::NewRevocation>().gives::<api::AddedRevocation>(201).refuses(&[409, 422]),
+    delete("/v1/revocations/{kind}/{value}", Need::Operate, "Take a revocation back."),
+    get("/v1/devices", Need::Read, "Devices with their last appraisal; `stale` when it is too long ago.").query::<api::RowsAfter>().gives::<api::Devices>(200).refuses(&[400]),
+    get("/v1/devices/{ueid}", Need::Read, "One device.").gives::<api::Device>(200),
+    delete("/v1/devices/{ueid}", Need::Operate, "Forget a device that was never accepted, or that is revoked.").refuses(&[409]),
+    get("/v1/appraisals", Need::Read, "Recent appraisals.").query::<api::RowsBefore>().gives::<api::Records>(200).refuses(&[400]),
+    get("/v1/appraisals/{id}", Need::Read, "One appraisal with every check.").gives::<api::WholeRecord>(200),
+    get("/v1/keys", Need::Read, "Keys, never their secrets.").query::<api::RowsAfter>().gives::<api::Keys>(200).refuses(&[400]),
+    put("/v1/keys/{name}", Need::Operate, "Add a key: layer, policy, secret or length to generate, limits, window.").json::<api::NewKey>().gives::<api::AddedKey>(201).refuses(&[409, 422]),
+    get("/v1/keys/{name}", Need::Read, "One key with its versions.").gives::<api::WholeKey>(200),
+    delete("/v1/keys/{name}", Need::Operate, "Delete a key, or an older version of it, with the boxes of its releases. Receipts stay.").query::<api::Which>().refuses(&[400, 409]),
+    post("/v1/keys/{name}/rotate", Need::Operate, "Add the next version of a key.").json::<api::NewVersion>().gives::<api::AddedKey>(201).refuses(&[409, 422]),
+    post("/v1/keys/{name}/disable", Need::Operate, "Stop releasing a key, or one version of it.").may_take::<api::Which>(),
+    post("/v1/keys/{name}/enable", Need::Operate, "Release it again.").may_take::<api::Which>(),
+    get("/.well-known/veraison/verification", Need::Open, "Veraison: discovery.").other(200, &[veraison::DISCOVERY]).refuses(&[406]),
+    post("/challenge-response/v1/newSession", Need::Attest, "Veraison: a challenge.").query::<veraison::NewSession>().other(201, SESSION).refuses(&[400, 406]),
+    post("/challenge-response/v1/session/{id}", Need::Attest, "Veraison: submit evidence; the answer is complete.").takes(Takes::Evidence).other(200, SESSION).refuses(&[406, 409, 422]),
+    get("/challenge-response/v1/session/{id}", Need::Attest, "Veraison: the session.").other(200, SESSION).refuses(&[406, 409, 422]),
+    delete("/challenge-response/v1/session/{id}", Need::Attest, "Veraison: end the session."),
+    post("/endorsement-provisioning/v1/submit", Need::Operate, "Veraison: add a signed CoRIM.").takes(Takes::One(&[corim::MEDIA_TYPE])).other(200, &[veraison::PROVISIONING]).refuses(&[406, 409]),
+    post("/kbs/v0/auth", Need::Attest, "KBS: a challenge.").takes(Takes::JSON).other(200, JSON),
+    post("/kbs/v0/attest", Need::Attest, "KBS: attest.").takes(Takes::JSON).other(200, JSON),
+    get("/kbs/v0/resource/{repository}/{kind}/{tag}", Need::Attest, "KBS: fetch a resource as JWE.").other(200, JSON),
+    post("/kbs/v0/resource/{repository}/{kind}/{tag}", Need::Operate, "KBS: store a resource.").takes(Takes::Bytes).status(201).refuses(&[409, 422]),
+    get("/v1/events", Need::Read, "Who changed what, the oldest first, behind the number `after`.").query::<api::RowsBehind>().gives::<api::Events>(200).refuses(&[400]),
+    get("/v1/receipts", Need::Read, "Receipts of releases, the head of their chain, and the head behind which they are kept.").query::<api::RowsOfKey>().gives::<api::Receipts>(200).refuses(&[400]),
 ];
 
 /// The route of a request. HEAD is GET without the response body, and needs the same right.

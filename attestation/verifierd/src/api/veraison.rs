@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use shef_proto::evidence::{Layer, MEDIA_TYPE, NONCE_MAX, NONCE_MIN};
 use shef_verify::cmw::{Cmw, MediaType};
 use shef_verify::ear::{Dialect, Reader};
+use utoipa::IntoParams;
 
 use super::accept::{accepted, dialect};
 use super::{Shared, bytes, nonce_text};
@@ -26,14 +27,15 @@ use crate::app::App;
 use crate::appraiser::Received;
 use crate::auth::Identity;
 use crate::flow::{self, Case, Form};
-use crate::problem::{Kind, Result};
+use crate::problem::{Because, Kind, Result};
 use crate::secrets::jwk;
 use crate::session::{Challenge, NONCE_LEN, Protocol, Session, draw_nonce};
 use crate::store::CorimRow;
 use crate::time::rfc3339;
 
 pub const SESSION: &str = "application/vnd.veraison.challenge-response-session+json";
-const DISCOVERY: &str = "application/vnd.veraison.discovery+json";
+pub const DISCOVERY: &str = "application/vnd.veraison.discovery+json";
+pub const PROVISIONING: &str = "application/vnd.veraison.provisioning-session+json";
 const CMW: [&str; 4] = [
     "application/cmw+cbor",
     "application/cmw+json",
@@ -107,10 +109,16 @@ fn answer(status: StatusCode, body: &Value) -> Response {
     (status, [(header::CONTENT_TYPE, SESSION)], body.to_string()).into_response()
 }
 
-#[derive(Deserialize)]
+/// What a session's nonce shall be.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase")]
-struct NewSession {
+pub struct NewSession {
+    /// Bytes of a drawn nonce.
+    #[param(nullable = false)]
     nonce_size: Option<usize>,
+    /// The client's own nonce, base64, which is no challenge.
+    #[param(nullable = false)]
     nonce: Option<String>,
 }
 

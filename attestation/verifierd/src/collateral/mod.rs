@@ -17,7 +17,7 @@ use shef_verify::{
 };
 
 use crate::appraiser::{AppraisalInput, Received, certificate_names, claimed_names};
-use crate::problem::{Kind, Result};
+use crate::problem::{Because, Kind, Result};
 use crate::secrets::sha256;
 use crate::store::{CollateralRows, CorimRow, CorimVersion, RevocationRow};
 

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use shef_verify::{AppraisalPolicy, Rego};
 
-use crate::problem::{Kind, Result};
+use crate::problem::{Because, Kind, Result};
 use crate::secrets::sha256;
 
 /// Media type of a typed policy.

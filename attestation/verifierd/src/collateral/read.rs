@@ -14,7 +14,7 @@ use shef_verify::crypto::aws_lc;
 use shef_verify::{ReferenceValues, Revocations, TrustAnchor};
 
 use super::Collateral;
-use crate::problem::{Kind, Result};
+use crate::problem::{Because, Kind, Result};
 use crate::secrets::sha256;
 use crate::store::{AnchorRow, CollateralRows, CorimRow, RevocationRow, SignerRow, revoked_value};
 

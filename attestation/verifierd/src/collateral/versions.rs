@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use shef_verify::corim::{Corim, CorimError, CorimSigner};
 
-use crate::problem::{Kind, Result};
+use crate::problem::{Because, Kind, Result};
 use crate::secrets::sha256;
 use crate::store::CorimVersion;
 

@@ -1,6 +1,6 @@
 //! `[[oidc]]`: providers of OpenID Connect, and what their callers may do.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -15,6 +15,8 @@ use crate::role::Role;
 pub struct Oidc {
     /// Its keys.
     pub source: Source,
+    /// How long they go on if it does not answer.
+    pub keys_seconds: u64,
     /// The `aud` of tokens for this service.
     pub audience: String,
     /// What callers may do, by their claims; the first that fits counts.
@@ -52,6 +54,7 @@ pub(super) struct OidcFile {
     audience: Spanned<String>,
     jwks_uri: Option<Spanned<String>>,
     ca: Option<PathBuf>,
+    keys_seconds: Option<Spanned<u64>>,
     #[serde(default)]
     grant: Vec<Spanned<GrantFile>>,
 }
@@ -65,22 +68,9 @@ struct GrantFile {
     role: Spanned<String>,
 }
 
-/// Checks the URL of a provider, or of its keys.
+/// The URL of a provider, or of its keys.
 fn url(at: &At<'_>, what: &str, url: &Spanned<String>) -> Result<String> {
-    let text = url.get_ref();
-    let parsed = text.parse::<axum::http::Uri>().ok();
-    let good = parsed.is_some_and(|url| {
-        url.scheme_str() == Some("https") && url.authority().is_some() && url.query().is_none()
-    });
-    if !good || text.contains(['#', '@']) {
-        return Err(at.error(
-            &url.span(),
-            format!(
-                "oidc.{what} = {text:?}: expected https://HOST/PATH, without query and fragment"
-            ),
-        ));
-    }
-    Ok(text.clone())
+    at.url(&format!("oidc.{what}"), url, false)
 }
 
 fn filled(at: &At<'_>, what: &str, text: &Spanned<String>) -> Result<String> {
@@ -90,12 +80,28 @@ fn filled(at: &At<'_>, what: &str, text: &Spanned<String>) -> Result<String> {
     Ok(text.get_ref().clone())
 }
 
+/// The age that keys may have: a day, unless the file says otherwise.
+fn seconds(at: &At<'_>, seconds: Option<&Spanned<u64>>) -> Result<u64> {
+    const DAY: u64 = 24 * 3600;
+    let Some(seconds) = seconds else { return Ok(DAY) };
+    let range = 1..=30 * DAY;
+    if !range.contains(seconds.get_ref()) {
+        let text = format!(
+            "oidc.keys_seconds = {}: expected {} to {}",
+            seconds.get_ref(),
+            range.start(),
+            range.end()
+        );
+        return Err(at.error(&seconds.span(), text));
+    }
+    Ok(*seconds.get_ref())
+}
+
 /// The providers of a file.
 pub(super) fn providers(
     at: &At<'_>,
     files: &[Spanned<OidcFile>],
     tenants: &[Tenant],
-    folder: &Path,
 ) -> Result<Vec<Oidc>> {
     let mut all: Vec<Oidc> = Vec::new();
     for spanned in files {
@@ -117,8 +123,9 @@ pub(super) fn providers(
                     .as_ref()
                     .map(|keys| url(at, "jwks_uri", keys))
                     .transpose()?,
-                ca: file.ca.as_ref().map(|path| folder.join(path)),
+                ca: file.ca.as_ref().map(|path| at.path(path)).transpose()?,
             },
+            keys_seconds: seconds(at, file.keys_seconds.as_ref())?,
             audience: filled(at, "audience", &file.audience)?,
             grants: file
                 .grant
@@ -142,8 +149,18 @@ fn grant(at: &At<'_>, file: &GrantFile, tenants: &[Tenant]) -> Result<Grant> {
             format!("role {role:?} is none of attest, release, audit, operator"),
         )
     })?;
+    let claim = filled(at, "grant.claim", &file.claim)?;
+    // A name with a slash is a URL (`https://example.com/roles`), and a pointer begins with one.
+    let pointer = claim.starts_with('/');
+    let escapes = || claim.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
+    if pointer && !escapes() || !pointer && claim.contains('/') && !claim.contains("://") {
+        let text = format!(
+            "oidc.grant.claim = {claim:?}: expected the name of a claim, or a JSON pointer, which begins with a slash, such as \"/realm_access/roles\"; ~1 is a slash of a name in it, and ~0 a ~"
+        );
+        return Err(at.error(&file.claim.span(), text));
+    }
     Ok(Grant {
-        claim: filled(at, "grant.claim", &file.claim)?,
+        claim,
         value: filled(at, "grant.value", &file.value)?,
         tenant: tenant.clone(),
         role,

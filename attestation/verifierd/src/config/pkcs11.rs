@@ -1,6 +1,6 @@
 //! `[pkcs11]`: keys in a token.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -42,21 +42,17 @@ fn label(at: &At<'_>, what: &str, label: &Spanned<String>) -> Result<String> {
     Ok(label.get_ref().clone())
 }
 
-/// The token of a file; relative paths start at `folder`.
-pub(super) fn token(
-    at: &At<'_>,
-    file: Option<&Spanned<Pkcs11File>>,
-    folder: &Path,
-) -> Result<Option<Pkcs11>> {
+/// The token of a file.
+pub(super) fn token(at: &At<'_>, file: Option<&Spanned<Pkcs11File>>) -> Result<Option<Pkcs11>> {
     let Some(spanned) = file else { return Ok(None) };
     let file = spanned.get_ref();
     let optional = |what, text: &Option<Spanned<String>>| {
         text.as_ref().map(|text| label(at, what, text)).transpose()
     };
     let token = Pkcs11 {
-        module: folder.join(&file.module),
+        module: at.path(&file.module)?,
         token: label(at, "token", &file.token)?,
-        pin_file: folder.join(&file.pin_file),
+        pin_file: at.path(&file.pin_file)?,
         signing: optional("signing", &file.signing)?,
         kek: optional("kek", &file.kek)?,
     };

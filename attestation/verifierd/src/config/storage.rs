@@ -81,8 +81,8 @@ impl Database {
     }
 }
 
-/// The database that a file names; relative paths start at `folder`.
-pub(super) fn database(at: &At<'_>, storage: &StorageFile, folder: &Path) -> Result<Database> {
+/// The database that a file names.
+pub(super) fn database(at: &At<'_>, storage: &StorageFile) -> Result<Database> {
     let url = storage.url.get_ref();
     if let Some(path) = url.strip_prefix("sqlite:") {
         // Elsewhere these mean something else: another file, or none.
@@ -96,10 +96,10 @@ pub(super) fn database(at: &At<'_>, storage: &StorageFile, folder: &Path) -> Res
         if let Some(file) = &storage.password_file {
             return Err(at.error(&file.span(), "storage.password_file is for postgres:// only"));
         }
-        Ok(Database::Sqlite(folder.join(path)))
+        Ok(Database::Sqlite(at.folder.join(path)))
     } else if url.starts_with("postgres://") || url.starts_with("postgresql://") {
         let password = storage.password_file.as_ref();
-        let password_file = password.map(|path| folder.join(path.get_ref()));
+        let password_file = password.map(|path| at.path(path.get_ref())).transpose()?;
         let server = Server { url: url.clone(), password_file };
         if let Some(file) = password.filter(|_| server.has_password()) {
             let text = "storage.password_file: storage.url holds a password, too; remove it there";

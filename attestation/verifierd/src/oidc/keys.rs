@@ -2,34 +2,31 @@
 //! when a token names a key that is not among them.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
-use jsonwebtoken::jwk::JwkSet;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
+use axum::http::Uri;
+use jsonwebtoken::jwk::{Jwk, JwkSet};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
-use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
 
-use crate::config::Source;
-use crate::problem::{Kind, Problem, Result};
+use super::{ALGORITHMS, cut, usable};
+use crate::config::{Oidc, Source};
+use crate::outbound;
+use crate::problem::{Because, Kind, Problem, Result};
 
 /// How old keys get before they are fetched again.
 const REFRESH: Duration = Duration::from_secs(300);
-/// How old keys may get if the provider does not answer.
-const OLDEST: Duration = Duration::from_secs(24 * 3600);
 /// The time between two attempts: unknown key names cost the provider no more.
 const PAUSE: Duration = Duration::from_secs(3);
 /// The time that an answer of the provider may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Maximum size of its answers.
 const LARGEST: u64 = 256 * 1024;
-/// Certificates of CAs, as Debian and its kin install them.
-const SYSTEM: &str = "/etc/ssl/certs/ca-certificates.crt";
+/// Maximum length of a text about it.
+const CAUSE: usize = 500;
 
 /// Keys and their age.
 struct Fetched {
@@ -55,10 +52,10 @@ struct Attempt {
 }
 
 impl Provider {
-    /// Keys that are not too old.
-    fn known(&self) -> Option<Arc<JwkSet>> {
+    /// Keys that are not older than this.
+    fn known(&self, oldest: Duration) -> Option<Arc<JwkSet>> {
         let fetched = self.fetched.load_full()?;
-        (fetched.at.elapsed() < OLDEST).then(|| Arc::clone(&fetched.keys))
+        (fetched.at.elapsed() < oldest).then(|| Arc::clone(&fetched.keys))
     }
 
     fn age(&self) -> Option<Duration> {
@@ -117,25 +114,26 @@ impl Keys {
     }
 
     /// The keys of a provider, if they are known and have the one of this name.
-    pub(super) fn known(&self, source: &Source, kid: Option<&str>) -> Option<Arc<JwkSet>> {
+    pub(super) fn known(&self, oidc: &Oidc, kid: Option<&str>) -> Option<Arc<JwkSet>> {
         let holds = |keys: &Arc<JwkSet>| kid.is_none_or(|kid| keys.find(kid).is_some());
-        self.provider(source).known().filter(holds)
+        self.provider(&oidc.source).known(oldest(oidc)).filter(holds)
     }
 
     /// The keys of a provider, fetched unless that was tried a moment ago.
     ///
     /// # Errors
     /// They are not known, and the provider does not answer as it should.
-    pub(super) async fn fetched(&self, source: &Source) -> Result<Arc<JwkSet>> {
+    pub(super) async fn fetched(&self, oidc: &Oidc) -> Result<Arc<JwkSet>> {
+        let source = &oidc.source;
         let provider = self.provider(source);
         let fetched = provider.fetch(source, PAUSE).await;
-        provider.known().ok_or_else(|| {
+        provider.known(oldest(oidc)).ok_or_else(|| {
             problem(source, &fetched.err().unwrap_or_else(|| "its keys are not known yet".into()))
         })
     }
 
-    /// Fetches the keys of these providers that are not young any more. The old ones go on for a
-    /// day if a provider does not answer.
+    /// Fetches the keys of these providers that are not young any more. The old ones go on for
+    /// [`Oidc::keys_seconds`] if a provider does not answer.
     ///
     /// # Errors
     /// The first provider that does not answer as it should.
@@ -161,16 +159,39 @@ impl Keys {
     }
 }
 
-fn problem(source: &Source, why: &str) -> Problem {
-    Kind::Provider.because(format!("{}: {why}", source.issuer)).retry_after(PAUSE.as_secs())
+/// How old a provider's keys may get.
+fn oldest(oidc: &Oidc) -> Duration {
+    Duration::from_secs(oidc.keys_seconds)
 }
 
-/// Checks that a provider answers as it should.
+/// Callers do not learn why: the owner of the provider could have them look at others' servers.
+fn problem(source: &Source, why: &str) -> Problem {
+    let text = format!("{}: there are no keys of it to verify its tokens with", source.issuer);
+    let cause = Some(why.chars().take(CAUSE).collect());
+    Problem { cause, ..Kind::Provider.because(text).retry_after(PAUSE.as_secs()) }
+}
+
+/// Checks that the files of CAs can be used.
 ///
 /// # Errors
-/// It does not.
-pub fn check(source: &Source) -> Result<usize> {
-    fetched(source).map(|set| set.keys.len()).map_err(|why| problem(source, &why))
+/// The first that cannot.
+pub fn readable(sources: &[Source]) -> Result<()> {
+    for ca in sources.iter().filter_map(|source| source.ca.as_deref()) {
+        outbound::agent(Some(ca), PATIENCE)
+            .map_err(|why| Kind::Material.because(format!("oidc: {why}")))?;
+    }
+    Ok(())
+}
+
+/// Checks that a provider answers as it should. Returns the names of the keys that can verify tokens.
+///
+/// # Errors
+/// It does not, or its file of CAs cannot be used.
+pub fn check(source: &Source) -> Result<Vec<String>> {
+    readable(std::slice::from_ref(source))?;
+    let set = fetched(source).map_err(|why| problem(source, &why))?;
+    let name = |jwk: &Jwk| cut(jwk.common.key_id.as_deref().unwrap_or(""));
+    Ok(usable(&set).into_iter().map(name).collect())
 }
 
 #[derive(Deserialize)]
@@ -179,35 +200,13 @@ struct Discovery {
     jwks_uri: String,
 }
 
-/// The CAs that a provider's server may have.
-fn roots(ca: Option<&Path>) -> Result<RootCerts, String> {
-    let path = ca.unwrap_or(Path::new(SYSTEM));
-    let cannot = |error: String| format!("CAs in {}: {error}", path.display());
-    let text = shef_files::read_linked(path).map_err(|error| cannot(error.to_string()))?;
-    let mut all = Vec::new();
-    for der in CertificateDer::pem_slice_iter(text.as_bytes()) {
-        let der = der.map_err(|error| cannot(error.to_string()))?;
-        all.push(Certificate::from_der(&der).to_owned());
-    }
-    if all.is_empty() {
-        return Err(cannot("expected certificates in PEM".into()));
-    }
-    Ok(RootCerts::new_with_certs(&all))
+#[derive(Deserialize)]
+struct Published {
+    keys: Vec<serde_json::Value>,
 }
 
 fn fetched(source: &Source) -> Result<JwkSet, String> {
-    let tls = TlsConfig::builder()
-        .provider(TlsProvider::Rustls)
-        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
-        .root_certs(roots(source.ca.as_deref())?)
-        .build();
-    let config = ureq::Agent::config_builder()
-        .tls_config(tls)
-        .https_only(true)
-        .max_redirects(0)
-        .timeout_global(Some(PATIENCE))
-        .build();
-    let agent = ureq::Agent::new_with_config(config);
+    let agent = outbound::agent(source.ca.as_deref(), PATIENCE)?.https_only(true).build().into();
     let uri = match &source.jwks_uri {
         Some(uri) => uri.clone(),
         None => {
@@ -215,16 +214,35 @@ fn fetched(source: &Source) -> Result<JwkSet, String> {
             let found: Discovery =
                 get(&agent, &format!("{issuer}/.well-known/openid-configuration"))?;
             if found.issuer != source.issuer {
-                return Err(format!("its discovery document is of {:?}", found.issuer));
+                return Err(format!("its discovery document is of {}", cut(&found.issuer)));
+            }
+            if origin(&found.jwks_uri) != origin(&source.issuer) {
+                return Err(format!(
+                    "its discovery document names keys that are not on the issuer's host, at {}: if they should be used, set oidc.jwks_uri",
+                    cut(&found.jwks_uri)
+                ));
             }
             found.jwks_uri
         }
     };
-    let set: JwkSet = get(&agent, &uri)?;
-    if set.keys.is_empty() {
-        return Err(format!("{uri}: no key"));
+    let set: Published = get(&agent, &uri)?;
+    // A provider may have keys for others that cannot be read here (RFC 7517, section 5).
+    let keys: Vec<_> =
+        set.keys.into_iter().filter_map(|key| serde_json::from_value(key).ok()).collect();
+    let set = JwkSet { keys };
+    if usable(&set).is_empty() {
+        return Err(format!(
+            "{uri}: none of {} keys can verify a token: expected a public key with `use` sig, a `kid` of its own, and an `alg` of {ALGORITHMS:?}",
+            set.keys.len()
+        ));
     }
     Ok(set)
+}
+
+/// Host and port of an `https` URL.
+fn origin(url: &str) -> Option<(String, u16)> {
+    let url = url.parse::<Uri>().ok().filter(|url| url.scheme_str() == Some("https"))?;
+    Some((url.host()?.to_ascii_lowercase(), url.port_u16().unwrap_or(443)))
 }
 
 fn get<T: DeserializeOwned>(agent: &ureq::Agent, url: &str) -> Result<T, String> {

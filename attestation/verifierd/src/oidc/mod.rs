@@ -9,16 +9,21 @@ mod keys;
 use axum::http::HeaderMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use jsonwebtoken::jwk::{AlgorithmParameters, Jwk, JwkSet, KeyAlgorithm, PublicKeyUse};
-use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation, decode, decode_header};
+use jsonwebtoken::errors::ErrorKind;
+use jsonwebtoken::jwk::{
+    AlgorithmParameters, EllipticCurve, Jwk, JwkSet, KeyAlgorithm, PublicKeyUse,
+};
+use jsonwebtoken::{
+    Algorithm, DecodingKey, Header, Validation, decode, decode_header, get_current_timestamp,
+};
 use serde_json::Value;
 
 use crate::auth::Identity;
 use crate::config::{Config, Oidc};
-use crate::problem::{Kind, Problem, Result};
+use crate::problem::{Because, Kind, Problem, Result};
 use crate::secrets::sha256;
 
-pub use keys::{Keys, check};
+pub use keys::{Keys, check, readable};
 
 /// Accepted algorithms: with a key pair, and at least SHA-256.
 const ALGORITHMS: [Algorithm; 9] = [
@@ -33,13 +38,17 @@ const ALGORITHMS: [Algorithm; 9] = [
     Algorithm::EdDSA,
 ];
 
+/// Types of access tokens and ID tokens. Providers sign other tokens with the same keys, such as logout
+/// tokens (`logout+jwt`), which are no proof of who sends them.
+const TYPES: [&str; 2] = ["jwt", "at+jwt"];
+
 /// Seconds by which the provider's clock may differ from this one.
 const LEEWAY: u64 = 30;
 
 /// Maximum length of a token.
 const LONGEST: usize = 16 * 1024;
 
-/// Characters of a claim that go into a caller's name.
+/// Characters of a claim that go into a caller's name, or of a header into an error.
 const NAME: usize = 40;
 
 fn refused(why: impl std::fmt::Display) -> Problem {
@@ -67,7 +76,7 @@ fn part(token: &str, at: usize) -> Option<Value> {
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(parts[at]).ok()?).ok()
 }
 
-/// Identifies the caller by a provider's token. `take` runs before the provider is asked.
+/// Identifies the caller by a provider's token. `take` runs before a request to the provider.
 ///
 /// # Errors
 /// The token is not genuine, not for this service, not valid now, or has no granted claim; the
@@ -78,24 +87,41 @@ pub async fn identify(
     token: &str,
     take: &(dyn Fn() -> Result<()> + Sync),
 ) -> Result<Identity> {
-    let header = decode_header(token).map_err(|_| refused("its header is not one of a JWS"))?;
-    // `crit` names extensions that must be understood, and none is.
-    let whole = part(token, 0).unwrap_or_default();
-    if whole.get("crit").is_some() {
-        return Err(refused("its header has `crit`"));
-    }
-    if !ALGORITHMS.contains(&header.alg) {
-        return Err(refused(format!("algorithm {:?} is not accepted", header.alg)));
-    }
-    let set = match keys.known(&oidc.source, header.kid.as_deref()) {
+    let header = header(token)?;
+    let set = match keys.known(oidc, header.kid.as_deref()) {
         Some(set) => set,
         None => {
             take()?;
-            keys.fetched(&oidc.source).await?
+            keys.fetched(oidc).await?
         }
     };
     let claims = verify(oidc, &set, &header, token)?;
     granted(oidc, &claims)
+}
+
+/// The header of a token that may be accepted.
+fn header(token: &str) -> Result<Header> {
+    let not_jws = || refused("its header is not one of a JWS");
+    let whole = part(token, 0).ok_or_else(not_jws)?;
+    // `crit` names extensions that must be understood, and none is.
+    if whole.get("crit").is_some() {
+        return Err(refused("its header has `crit`"));
+    }
+    let text = |name: &str| -> Option<String> {
+        Some(whole.get(name)?.as_str()?.chars().take(NAME).collect())
+    };
+    let alg = text("alg").ok_or_else(not_jws)?;
+    if !alg.parse().is_ok_and(|alg| ALGORITHMS.contains(&alg)) {
+        return Err(refused(format!("algorithm {alg:?}: expected one of {ALGORITHMS:?}")));
+    }
+    let header = decode_header(token).map_err(|_| not_jws())?;
+    if let Some(typ) = text("typ") {
+        let short = typ.to_ascii_lowercase();
+        if !TYPES.contains(&short.strip_prefix("application/").unwrap_or(&short)) {
+            return Err(refused(format!("type {typ:?}: expected an access token or an ID token")));
+        }
+    }
+    Ok(header)
 }
 
 /// Whether a published key may have made this signature.
@@ -113,19 +139,86 @@ fn may_sign(jwk: &Jwk, header: &Header) -> bool {
             use Algorithm::{PS256, PS384, PS512, RS256, RS384, RS512};
             [RS256, RS384, RS512, PS256, PS384, PS512].contains(&alg)
         }
-        (AlgorithmParameters::EllipticCurve(_), Algorithm::ES256 | Algorithm::ES384)
-        | (AlgorithmParameters::OctetKeyPair(_), Algorithm::EdDSA) => true,
+        (AlgorithmParameters::EllipticCurve(key), Algorithm::ES256) => {
+            key.curve == EllipticCurve::P256
+        }
+        (AlgorithmParameters::EllipticCurve(key), Algorithm::ES384) => {
+            key.curve == EllipticCurve::P384
+        }
+        (AlgorithmParameters::OctetKeyPair(key), Algorithm::EdDSA) => {
+            key.curve == EllipticCurve::Ed25519
+        }
         _ => false,
     };
     for_signatures && same_name && algorithm && family
 }
 
+/// The only key that may have made a signature.
+fn only<'a>(set: &'a JwkSet, header: &Header) -> Option<&'a Jwk> {
+    let mut fitting = set.keys.iter().filter(|jwk| may_sign(jwk, header));
+    fitting.next().filter(|_| fitting.next().is_none())
+}
+
+/// The published keys that can verify a token which names them.
+fn usable(set: &JwkSet) -> Vec<&Jwk> {
+    let verifies = |jwk: &&Jwk| {
+        ALGORITHMS.into_iter().any(|alg| {
+            let header = Header { kid: jwk.common.key_id.clone(), ..Header::new(alg) };
+            only(set, &header).is_some_and(|only| std::ptr::eq(only, *jwk))
+        }) && DecodingKey::from_jwk(jwk).is_ok()
+    };
+    set.keys.iter().filter(verifies).collect()
+}
+
+/// A text of others, short and escaped.
+fn cut(text: &str) -> String {
+    let more = if text.chars().nth(NAME).is_some() { "..." } else { "" };
+    format!("{:?}{more}", text.chars().take(NAME).collect::<String>())
+}
+
+/// What is wrong with a token, of whose claims only those are named that were expected to differ.
+fn unfit(oidc: &Oidc, token: &str, error: &ErrorKind) -> Problem {
+    let claims = part(token, 1).unwrap_or_default();
+    let found = |name: &str| match &claims[name] {
+        Value::String(text) => cut(text),
+        Value::Array(list) => {
+            let all: Vec<_> = list.iter().take(4).map(|one| one.as_str().map(cut)).collect();
+            let all = all.into_iter().map(|one| one.unwrap_or_else(|| "another type".into()));
+            format!("[{}]", all.collect::<Vec<_>>().join(", "))
+        }
+        Value::Number(number) => number.to_string(),
+        _ => "of another type".into(),
+    };
+    let time = || format!("now is {}, in seconds since 1970", get_current_timestamp());
+    refused(match error {
+        ErrorKind::InvalidSignature => {
+            "its signature is not one of the provider's key with its `kid`".into()
+        }
+        ErrorKind::InvalidAudience => {
+            format!("its `aud` is {}: expected {:?}", found("aud"), oidc.audience)
+        }
+        ErrorKind::InvalidIssuer => {
+            format!("its `iss` is {}: expected {:?}", found("iss"), oidc.source.issuer)
+        }
+        ErrorKind::ExpiredSignature => {
+            format!("it has ended: its `exp` is {}, {}", found("exp"), time())
+        }
+        ErrorKind::ImmatureSignature => {
+            format!("it is not valid yet: its `nbf` is {}, {}", found("nbf"), time())
+        }
+        ErrorKind::MissingRequiredClaim(name) => format!("it has no `{name}`"),
+        ErrorKind::InvalidClaimFormat(name) => {
+            format!("its `{name}` is {}, which is not of the form of this claim", found(name))
+        }
+        _ => "expected a JWS whose claims are JSON".into(),
+    })
+}
+
 /// The claims of a token that one of the keys has signed, for this service and this time.
 fn verify(oidc: &Oidc, set: &JwkSet, header: &Header, token: &str) -> Result<Value> {
-    let mut fitting = set.keys.iter().filter(|jwk| may_sign(jwk, header));
-    let (Some(jwk), None) = (fitting.next(), fitting.next()) else {
-        return Err(refused("not exactly one of the provider's keys has its `kid` and algorithm"));
-    };
+    let jwk = only(set, header).ok_or_else(|| {
+        refused("not exactly one of the provider's keys has its `kid` and algorithm")
+    })?;
     let key = DecodingKey::from_jwk(jwk)
         .map_err(|_| refused("the provider's key with its `kid` cannot be used"))?;
     let mut validation = Validation::new(header.alg);
@@ -135,8 +228,12 @@ fn verify(oidc: &Oidc, set: &JwkSet, header: &Header, token: &str) -> Result<Val
     validation.set_issuer(&[&oidc.source.issuer]);
     validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
     match decode::<Value>(token, &key, &validation) {
+        // A thief of such a token must not be able to use it without the key (RFC 8705, RFC 9449).
+        Ok(data) if data.claims.get("cnf").is_some() => Err(refused(
+            "it is bound to a key of the caller (`cnf`), which is not verified here: have the provider issue bearer tokens",
+        )),
         Ok(data) => Ok(data.claims),
-        Err(error) => Err(refused(format!("{:?}", error.kind()))),
+        Err(error) => Err(unfit(oidc, token, error.kind())),
     }
 }
 
@@ -200,6 +297,7 @@ mod tests {
         };
         Oidc {
             source: Source { issuer: "https://id.example".into(), jwks_uri: None, ca: None },
+            keys_seconds: 60,
             audience: "shef".into(),
             grants: vec![
                 grant("/realm/roles", "fpga", Role::Operator),

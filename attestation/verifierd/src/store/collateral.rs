@@ -5,11 +5,12 @@
 use shef_verify::name;
 
 use super::erase::remember_gone;
+use super::erased::{lock, lock_by, same_erasures};
 use super::events::{Event, record_event};
 use super::quota::hold_quota;
 use super::turns::Turn;
 use super::{Store, on, row};
-use crate::problem::{Kind, Result};
+use crate::problem::{Because, Kind, Result};
 
 /// A trust anchor.
 #[derive(Clone, Debug)]
@@ -242,7 +243,7 @@ pub enum Changed<T> {
 }
 
 /// Locks the tenant's row, which serialises changes of its collateral.
-const RAISE: &str = "UPDATE tenant SET generation = generation + 1 WHERE name = $1";
+const RAISE: &str = same_erasures!("UPDATE tenant SET generation = generation + 1 WHERE name = $1");
 
 /// Reads all collateral of a tenant through a pool or in a transaction.
 macro_rules! rows {
@@ -610,6 +611,7 @@ impl Store {
         let _turn = self.turns.durable(tenant).await?;
         on!(self, |pools| {
             let mut tx = pools.durable.begin_with(pools.begin).await?;
+            lock!(self, tx, tenant);
             remember!(tx, tenant, versions);
             tx.commit().await?;
             Ok(())
@@ -642,7 +644,7 @@ impl Store {
         let tenant = event.tenant;
         on!(self, |pools| {
             let mut tx = pools.durable.begin_with(pools.begin).await?;
-            sqlx::query(RAISE).bind(tenant).execute(&mut *tx).await?;
+            lock_by!(RAISE, self, tx, tenant);
             let mut what = change.what();
             let mut number = 0;
             // `None`: nothing of this name. `false`: no change.

@@ -15,7 +15,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 
 use super::{Backend, Pools};
 use crate::config::{Database, Server};
-use crate::problem::{Kind, Problem, Result};
+use crate::problem::{Because, Kind, Problem, Result};
 use crate::secrets::private_text;
 
 /// Page size of a new SQLite database in bytes. An appraisal writes a few bytes to each of some ten
@@ -25,17 +25,20 @@ const PAGE_BYTES: u32 = 1024;
 /// Pages in SQLite's journal after which a writer copies them into the database: 64 MB.
 /// [`super::Store::checkpoint`] leaves it little to copy.
 const JOURNAL_PAGES: &str = "65536";
+/// The name of sessions of this program.
+pub(super) const PROGRAM: &str = "shef-verifierd";
 /// How long to wait for a connection.
 const ACQUIRE: Duration = Duration::from_secs(5);
 /// What each session of the service asks of PostgreSQL. A replica that is paused within a
 /// transaction, or whose machine is gone, loses the transaction, and with it the rows for which all
-/// others wait. A wait for a row is longer than that, and no statement of a request takes as long as
+/// others wait. Notices, such as that a table exists, do not concern an operator. A wait for
+/// a row is longer than that, and no statement of a request takes as long as
 /// the last limit: those of migrations and commands lift it.
-const SESSION: &str = "SET idle_in_transaction_session_timeout = '1s'; SET lock_timeout = '4s'; SET statement_timeout = '8s'; \
+const SESSION: &str = "SET client_min_messages = 'warning'; SET idle_in_transaction_session_timeout = '1s'; SET lock_timeout = '4s'; SET statement_timeout = '8s'; \
      SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3; SET tcp_user_timeout = '10s'";
 /// The same for the one session of a command, whose transactions are long, and which may wait for
 /// those of a service.
-const COMMAND: &str = "SET idle_in_transaction_session_timeout = '60s'; SET lock_timeout = '30s'";
+const COMMAND: &str = "SET client_min_messages = 'warning'; SET idle_in_transaction_session_timeout = '60s'; SET lock_timeout = '30s'";
 
 fn cannot(error: &sqlx::Error) -> Problem {
     // The URL may hold a password; the library's error texts never do.
@@ -43,7 +46,10 @@ fn cannot(error: &sqlx::Error) -> Problem {
 }
 
 fn file(path: &Path, error: &std::io::Error) -> Problem {
-    Kind::Store.because(format!("{}: {error}", path.display()))
+    // With a text of ours, not the system's: what other users can change is refused.
+    let open = error.kind() == ErrorKind::PermissionDenied && error.get_ref().is_some();
+    let kind = if open { Kind::Permissions } else { Kind::Store };
+    kind.because(format!("{}: {error}", path.display()))
 }
 
 /// The path for SQLite: absolute, so that SQLite does not read it as a URI or `:memory:`.
@@ -172,7 +178,7 @@ pub(super) fn postgres(server: &Server) -> Result<PgConnectOptions> {
             "storage.url asks for less than sslmode=verify-full: whoever is between can read and change everything"
         );
     }
-    Ok(options.application_name("shef-verifierd"))
+    Ok(options.application_name(PROGRAM))
 }
 
 /// Checks that the database can store every text, and that each connection has a separate server

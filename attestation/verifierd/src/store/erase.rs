@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use super::events::{Event, LOCK, record_event};
+use super::erased::lock;
+use super::events::{Event, record_event};
+use super::keys::named;
 use super::{Backend, Store, on};
-use crate::problem::{Kind, Result};
+use crate::problem::{Because, Kind, Result};
 
 /// How often to try emptying a journal that has readers.
-const TRIES: u32 = 10;
+const TRIES: u32 = 250;
 
 /// What a tenant's erasure deletes: everything but the chains of receipts and events, and the
 /// numbers of deleted keys and policies.
@@ -24,6 +26,12 @@ const TABLES: [&str; 12] = [
     "released",
     "key_version",
     "key_name",
+];
+
+/// Excludes the locks under which something is added to a tenant, for SQLite and PostgreSQL.
+const ALONE: [&str; 2] = [
+    "SELECT erased FROM tenant WHERE name = $1",
+    "SELECT erased FROM tenant WHERE name = $1 FOR UPDATE",
 ];
 
 /// Remembers the highest version of a key or policy that is deleted.
@@ -59,7 +67,7 @@ impl Store {
         let tenant = event.tenant;
         on!(self, |pools| {
             let mut tx = pools.durable.begin_with(pools.begin).await?;
-            sqlx::query(LOCK).bind(tenant).execute(&mut *tx).await?;
+            lock!(self, tx, tenant);
             let newest: Option<(i64,)> =
                 sqlx::query_as("SELECT version FROM key_name WHERE tenant = $1 AND name = $2")
                     .bind(tenant)
@@ -99,8 +107,7 @@ impl Store {
                     .await?;
                 remember_gone!(tx, tenant, "key", name, newest);
             }
-            let what = version
-                .map_or_else(|| name.to_owned(), |version| format!("{name} version {version}"));
+            let what = named(name, version);
             record_event!(tx, event, "key-delete", what.as_str());
             tx.commit().await?;
             Ok(what)
@@ -108,7 +115,7 @@ impl Store {
     }
 
     /// Deletes everything of a tenant but its receipts and events, whose chains go on if the tenant
-    /// comes back. Its sessions that end before `until` count as used.
+    /// comes back. Replicas that still have it add nothing to it from then on. Its sessions that end before `until` count as used.
     ///
     /// # Errors
     /// There is no such tenant, or the database does not answer.
@@ -117,8 +124,10 @@ impl Store {
         let tenant = event.tenant;
         on!(self, |pools| {
             let mut tx = pools.durable.begin_with(pools.begin).await?;
+            // Waits for what is being added.
+            sqlx::query(self.by_database(ALONE)).bind(tenant).execute(&mut *tx).await?;
             let known = sqlx::query(
-                "UPDATE tenant SET generation = generation + 1, swept = CASE WHEN swept < $2 THEN $2 ELSE swept END WHERE name = $1",
+                "UPDATE tenant SET generation = generation + 1, erased = erased + 1, swept = CASE WHEN swept < $2 THEN $2 ELSE swept END WHERE name = $1",
             )
             .bind(tenant)
             .bind(until)
@@ -184,9 +193,7 @@ impl Store {
                 .await?;
         }
         for _ in 0..TRIES {
-            let (busy, _, _): (i64, i64, i64) =
-                sqlx::query_as("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&pools.durable).await?;
-            if busy == 0 {
+            if self.emptied().await? {
                 return Ok(());
             }
             tokio::time::sleep(Duration::from_millis(200)).await;

@@ -4,8 +4,9 @@
 use serde::{Serialize, Serializer};
 use shef_proto::event;
 
+use super::erased::lock;
 use super::{Store, on, row};
-use crate::problem::Result;
+use crate::problem::{Kind, Result};
 
 /// The author and time of a change.
 #[derive(Clone, Copy, Debug)]
@@ -70,9 +71,6 @@ impl EventRow {
     }
 }
 
-/// Locks a tenant until the end of a transaction.
-pub(crate) const LOCK: &str = "UPDATE tenant SET swept = swept WHERE name = $1";
-
 /// Number and digest of a tenant's newest event.
 macro_rules! last_event {
     ($tx:expr, $tenant:expr) => {{
@@ -126,20 +124,24 @@ impl Store {
         let _turn = self.turns.quick(event.tenant).await?;
         on!(self, |pools| {
             let mut tx = pools.quick.begin_with(pools.begin_quick).await?;
-            sqlx::query(LOCK).bind(event.tenant).execute(&mut *tx).await?;
+            lock!(self, tx, event.tenant);
             record_event!(tx, event, action, what);
             tx.commit().await?;
             Ok(())
         })
     }
 
-    /// Records an event of the service itself for every tenant: what concerns all of them.
+    /// Records an event of the service itself for every tenant: what concerns all of them, but those
+    /// that were erased while the store served them.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn note(&self, action: &str, what: &str, time: i64) -> Result<()> {
         for tenant in self.tenants().await? {
-            self.event(&Event::own(&tenant, time), action, what).await?;
+            match self.event(&Event::own(&tenant, time), action, what).await {
+                Err(problem) if problem.kind == Kind::Erased => {}
+                noted => noted?,
+            }
         }
         Ok(())
     }

@@ -7,11 +7,14 @@
 mod collateral;
 mod connect;
 mod erase;
+mod erased;
 mod events;
 mod keys;
 mod quota;
+mod receipts;
 mod records;
 mod rekey;
+mod releases;
 mod schema;
 mod turns;
 
@@ -20,8 +23,9 @@ use std::sync::atomic::AtomicI64;
 use sqlx::{AssertSqlSafe, Pool, Postgres, Sqlite};
 
 use crate::config::Database;
-use crate::problem::{Kind, Problem, Result};
+use crate::problem::{Because, Kind, Problem, Result};
 use crate::secrets::Kek;
+use erased::Served;
 use turns::Turns;
 
 pub use collateral::{
@@ -29,15 +33,21 @@ pub use collateral::{
     SignerRow, revoked_value,
 };
 pub use events::{Event, EventRow};
-pub use keys::{
-    FORGET, Heads, KeyRow, KeyVersionRow, NewRelease, NewVersion, ReceiptRow, Released,
-};
+pub use keys::{KeyRow, KeyVersionRow, NewVersion};
+pub use receipts::{FORGET, Heads, ReceiptRow};
 pub use records::{AppraisalRecord, AppraisalRow, DeviceCounts, DeviceRow};
+pub use releases::{Ends, NewRelease, Outcome, Released, Signed};
 
 /// The current version of the schema.
 #[must_use]
 pub fn version() -> i64 {
     schema::MIGRATIONS.len() as i64
+}
+
+/// The oldest version of the schema whose programs may serve beside the current one.
+#[must_use]
+pub fn beside() -> i64 {
+    schema::BESIDE
 }
 
 /// The first version that signs a statement about deleted receipts.
@@ -66,6 +76,7 @@ pub struct Store {
     /// Maximum number of a tenant's trust anchors, signers, reference values and policies.
     most_rows: AtomicI64,
     turns: Turns,
+    served: Served,
 }
 
 /// Notes the start of the machine in which the database is used; empty while it is not.
@@ -154,11 +165,20 @@ impl Store {
             most: AtomicI64::new(i64::MAX),
             most_rows: AtomicI64::new(i64::MAX),
             turns: Turns::new(connections.map_or(1, connect::changes)),
+            served: Served::default(),
         };
+        store.promoted().await?;
         store.found = store.migrate().await?;
         if connections.is_none() && store.found > version() {
             // A command would leave out what only the newer version knows.
             return Err(newer(store.found));
+        }
+        if (1..version()).contains(&store.found) {
+            tracing::warn!(
+                from = store.found,
+                to = version(),
+                "the schema of the database was extended"
+            );
         }
         if store.found == 0 {
             let database = match database {
@@ -175,6 +195,114 @@ impl Store {
         store.rights().await?;
         store.adopt_resources(kek).await?;
         Ok(store)
+    }
+
+    /// The text for this database, of those for SQLite and PostgreSQL.
+    fn by_database(&self, [sqlite, postgres]: [&'static str; 2]) -> &'static str {
+        match self.backend {
+            Backend::Sqlite(_) => sqlite,
+            Backend::Postgres(_) => postgres,
+        }
+    }
+
+    /// Checks that a PostgreSQL server takes changes: it does not while it is a standby, or at the end
+    /// of a recovery that paused there.
+    ///
+    /// # Errors
+    /// It does not, or the database does not answer.
+    pub async fn promoted(&self) -> Result<()> {
+        let Backend::Postgres(pools) = &self.backend else { return Ok(()) };
+        let (recovers,): (bool,) =
+            sqlx::query_as("SELECT pg_is_in_recovery()").fetch_one(&pools.read).await?;
+        if recovers {
+            return Err(Kind::Store.because(
+                "the PostgreSQL server is in recovery and takes no changes: if it has paused at the moment to which it was to be restored, \
+                 end that with `select pg_wal_replay_resume()`, or set recovery_target_action = 'promote' before; a standby is promoted with \
+                 `select pg_promote()`",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Checks that this user of PostgreSQL may make the tables of the current version, and change those
+    /// of older ones.
+    ///
+    /// # Errors
+    /// It may not, or the database does not answer.
+    pub async fn may_extend(&self) -> Result<()> {
+        let Backend::Postgres(pools) = &self.backend else { return Ok(()) };
+        let (user, schema, may): (String, Option<String>, Option<bool>) = sqlx::query_as(
+            "SELECT CURRENT_USER::TEXT, CURRENT_SCHEMA()::TEXT, has_schema_privilege(CURRENT_SCHEMA(), 'CREATE')",
+        )
+        .fetch_one(&pools.read)
+        .await?;
+        if may != Some(true) {
+            let schema = schema.unwrap_or_else(|| "public".into());
+            return Err(Kind::Store.because(format!(
+                "the user {user} of the database may not make tables in its schema {schema}: make it the owner of the database (ALTER DATABASE \
+                 ... OWNER TO {user}), or GRANT CREATE ON SCHEMA {schema} TO {user}"
+            )));
+        }
+        let foreign: Option<(String,)> = sqlx::query_as(
+            "SELECT relname::TEXT FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace \
+             WHERE nspname = CURRENT_SCHEMA() AND relkind = 'r' AND NOT pg_has_role(relowner, 'USAGE') ORDER BY relname LIMIT 1",
+        )
+        .fetch_optional(&pools.read)
+        .await?;
+        match foreign {
+            None => Ok(()),
+            Some((table,)) => Err(Kind::Store.because(format!(
+                "the user {user} of the database does not own table {table}, and only its owner extends it: ALTER TABLE {table} OWNER TO {user}, \
+                 and the same for the other tables"
+            ))),
+        }
+    }
+
+    /// How many other sessions of this program, as the same user, use a PostgreSQL database.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn others(&self) -> Result<i64> {
+        let Backend::Postgres(pools) = &self.backend else { return Ok(0) };
+        let (others,): (i64,) = sqlx::query_as(
+            "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1 AND pid <> pg_backend_pid()",
+        )
+        .bind(connect::PROGRAM)
+        .fetch_one(&pools.read)
+        .await?;
+        Ok(others)
+    }
+
+    /// The audience of the replica that began last.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn audience(&self) -> Result<Option<String>> {
+        on!(self, |pools| {
+            let row: Option<(String,)> =
+                sqlx::query_as("SELECT content FROM meta WHERE name = 'audience'")
+                    .fetch_optional(&pools.read)
+                    .await?;
+            Ok(row.map(|row| row.0))
+        })
+    }
+
+    /// Remembers the audience of a replica that begins. Returns the one before if it was another.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn begin_as(&self, audience: &str) -> Result<Option<String>> {
+        let before = self.audience().await?;
+        if before.as_deref() == Some(audience) {
+            return Ok(None);
+        }
+        on!(self, |pools| {
+            sqlx::query("INSERT INTO meta (name, number, content) VALUES ('audience', 0, $1) ON CONFLICT (name) DO UPDATE SET content = excluded.content")
+                .bind(audience)
+                .execute(&pools.durable)
+                .await?;
+            Ok(before)
+        })
     }
 
     /// Checks that this user of PostgreSQL may read and change every table.
@@ -204,14 +332,15 @@ impl Store {
     /// nothing. `None` if there is no database yet.
     ///
     /// # Errors
-    /// Out of reach, of a newer version, sealed under another KEK, or of an older version if
-    /// `present` requires the current one.
+    /// Out of reach, of a newer version, sealed under another KEK, or of an older version if `present`
+    /// requires the current one.
     pub async fn look(database: &Database, kek: &Kek, present: bool) -> Result<Option<Self>> {
         let Some(backend) = connect::look(database).await? else { return Ok(None) };
         let store = Self::looked(backend, kek).await?;
         if present && store.found < version() {
-            return Err(Kind::Store.because(format!(
-                "the database has version {}, and this program reads version {}: start the service once, which extends it",
+            return Err(Kind::OlderStore.because(format!(
+                "the database has version {}, and this program reads version {}: start the service once, which extends it, or use the program \
+                 of that version",
                 store.found,
                 version()
             )));
@@ -257,6 +386,7 @@ impl Store {
             most: AtomicI64::new(i64::MAX),
             most_rows: AtomicI64::new(i64::MAX),
             turns: Turns::new(1),
+            served: Served::default(),
         };
         store.found = store.version_of().await?;
         if store.found > version() {
@@ -366,7 +496,8 @@ impl Store {
         })
     }
 
-    /// Creates missing rows of the configured tenants.
+    /// Begins to serve the configured tenants, and creates the missing rows; ends the service of
+    /// others. Nothing is added to a tenant that is erased while it is served.
     ///
     /// # Errors
     /// The database does not answer.
@@ -381,9 +512,21 @@ impl Store {
                 .bind(shef_proto::receipt::genesis(name).to_vec())
                 .execute(&pools.durable)
                 .await?;
+                let (erasures,): (i64,) =
+                    sqlx::query_as("SELECT erased FROM tenant WHERE name = $1")
+                        .bind(name)
+                        .fetch_one(&pools.durable)
+                        .await?;
+                self.served.begin(name, erasures);
             }
+            self.keep_tenants(names);
             Ok(())
         })
+    }
+
+    /// Ends the service of all tenants but these.
+    pub fn keep_tenants(&self, names: &[&str]) {
+        self.served.keep(names);
     }
 
     /// Tenants that have rows.

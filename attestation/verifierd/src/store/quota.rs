@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 
 use super::{Store, on};
-use crate::problem::{Kind, Problem, Result};
+use crate::problem::{Because, Kind, Problem, Result};
 
 /// Bytes of everything that a tenant's operator adds: contents and names, and 128 for each row.
 pub(super) const STORED: &str = "SELECT CAST(SUM(bytes) AS BIGINT) FROM (\

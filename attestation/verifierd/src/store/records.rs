@@ -1,8 +1,9 @@
 //! Used nonces, appraisals, devices.
 
-use super::events::{Event, LOCK, record_event};
+use super::erased::{hold_tenant, lock};
+use super::events::{Event, record_event};
 use super::{Backend, Store, on, row};
-use crate::problem::{Kind, Result};
+use crate::problem::{Because, Kind, Result};
 use crate::session::Challenge;
 
 /// The record of an appraisal.
@@ -187,9 +188,46 @@ pub(crate) use record;
 
 /// `INSERT` of a used challenge; one row if it was new. A challenge whose end ($5) is before the
 /// time up to which nonces were deleted counts as used, so that a clock that steps back makes
-/// nothing reusable.
-pub(crate) const USE: &str = "INSERT INTO used (tenant, nonce, expires, result) \
-     SELECT $1, $2, $3, $4 WHERE $5 >= (SELECT swept FROM tenant WHERE name = $1) ON CONFLICT (tenant, nonce) DO NOTHING";
+/// nothing reusable. So does every challenge of a tenant that was erased since this number ($6).
+macro_rules! use_under {
+    ($lock:literal) => {
+        concat!(
+            "INSERT INTO used (tenant, nonce, expires, result) SELECT $1, $2, $3, $4 \
+             WHERE $5 >= (SELECT swept FROM tenant WHERE name = $1 AND erased = COALESCE($6, erased)",
+            $lock,
+            ") ON CONFLICT (tenant, nonce) DO NOTHING"
+        )
+    };
+}
+
+/// The same where the tenant is locked already.
+pub(crate) const USE: &str = use_under!("");
+
+/// The same with a lock that only an erasure waits for, for SQLite and PostgreSQL.
+const USE_LOCKING: [&str; 2] = [USE, use_under!(" FOR KEY SHARE")];
+
+/// Why a challenge counts as used: its row is there, or it is from a time whose nonces are not known.
+macro_rules! used_up {
+    ($tx:expr, $tenant:expr, $challenge:expr) => {{
+        let row: Option<(i64,)> =
+            sqlx::query_as("SELECT expires FROM used WHERE tenant = $1 AND nonce = $2")
+                .bind($tenant)
+                .bind(&$challenge.token)
+                .fetch_optional(&mut *$tx)
+                .await?;
+        $crate::problem::Because::because(
+            $crate::problem::Kind::NonceUsed,
+            match row {
+                Some(_) => "evidence for this challenge was submitted before",
+                None => {
+                    "the session is from before the database was restored, the tenant erased or power lost: sessions from before are not \
+                     accepted any more, ask for a new one"
+                }
+            },
+        )
+    }};
+}
+pub(crate) use used_up;
 
 /// Deletes records of a tenant ($1) of genuine or other evidence ($2) beyond a number ($3), at most
 /// $4 of them, but not one ($5). The oldest of the caller that has the most go first, so that no
@@ -203,36 +241,38 @@ const COUNTS: &str = "SELECT (SELECT COUNT(*) FROM device WHERE tenant = $2), \
      (SELECT COUNT(*) FROM device WHERE tenant = $2 AND last_appraised < $1)";
 
 impl Store {
-    /// Uses a challenge up and records the appraisal, in one transaction. Returns false and records
-    /// nothing if the challenge was used before.
+    /// Uses a challenge up and records the appraisal, in one transaction.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The challenge was used before, or its session does not count any more; the tenant was erased;
+    /// or the database does not answer. Nothing is recorded then.
     pub async fn use_challenge(
         &self,
         tenant: &str,
         challenge: &Challenge,
         kept: Option<&str>,
         record: &AppraisalRecord,
-    ) -> Result<bool> {
+    ) -> Result<()> {
         let _turn = self.turns.quick(tenant).await?;
         on!(self, |pools| {
             let mut tx = pools.quick.begin_with(pools.begin_quick).await?;
-            let new = sqlx::query(USE)
+            let new = sqlx::query(self.by_database(USE_LOCKING))
                 .bind(tenant)
                 .bind(&challenge.token)
                 .bind(challenge.remembered)
                 .bind(kept)
                 .bind(challenge.expires)
+                .bind(self.served.erasures(tenant))
                 .execute(&mut *tx)
                 .await?
                 .rows_affected();
             if new == 0 {
-                return Ok(false);
+                hold_tenant!(self, tx, tenant);
+                return Err(used_up!(tx, tenant, challenge));
             }
             record!(tx, tenant, record);
             tx.commit().await?;
-            Ok(true)
+            Ok(())
         })
     }
 
@@ -263,6 +303,7 @@ impl Store {
             if let Some((id,)) = known {
                 return Ok(id);
             }
+            hold_tenant!(self, tx, tenant);
             record!(tx, tenant, record);
             // Several at a time, because the number may have been lowered. The newest record stays,
             // whatever its place among those of the same second.
@@ -287,12 +328,13 @@ impl Store {
         let _turn = self.turns.quick(tenant).await?;
         on!(self, |pools| {
             let (token, expires) = (&challenge.token, challenge.expires);
-            sqlx::query(USE)
+            sqlx::query(self.by_database(USE_LOCKING))
                 .bind(tenant)
                 .bind(token)
                 .bind(expires)
                 .bind(None::<String>)
                 .bind(expires)
+                .bind(self.served.erasures(tenant))
                 .execute(&pools.quick)
                 .await?;
             Ok(())
@@ -404,7 +446,7 @@ impl Store {
         let _turn = self.turns.durable(event.tenant).await?;
         on!(self, |pools| {
             let mut tx = pools.durable.begin_with(pools.begin).await?;
-            sqlx::query(LOCK).bind(event.tenant).execute(&mut *tx).await?;
+            lock!(self, tx, event.tenant);
             let row: Option<(i64, i64)> = sqlx::query_as(
                 "SELECT last_appraised, (SELECT COUNT(*) FROM revocation WHERE tenant = $1 AND kind = 'device' AND value = $3) FROM device \
                  WHERE tenant = $1 AND ueid = $2",

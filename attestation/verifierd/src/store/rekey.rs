@@ -1,8 +1,9 @@
 //! The KEK that seals everything at rest: its identity, and its rotation.
 
-use super::events::{Event, LOCK, record_event};
+use super::erased::lock;
+use super::events::{Event, record_event};
 use super::{Store, on};
-use crate::problem::{Kind, Problem, Result};
+use crate::problem::{Because, Kind, Problem, Result};
 use crate::secrets::{Kek, key_parts, resource_parts};
 
 /// Parts that seal the row that names the KEK.
@@ -144,7 +145,7 @@ impl Store {
                 .execute(&mut *tx)
                 .await?;
             for tenant in &tenants {
-                sqlx::query(LOCK).bind(tenant).execute(&mut *tx).await?;
+                lock!(self, tx, tenant);
                 record_event!(tx, &Event::own(tenant, now), "rekey", count.to_string());
             }
             tx.commit().await?;

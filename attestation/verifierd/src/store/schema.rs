@@ -2,11 +2,14 @@
 
 /// Steps from an empty database to the newest version; append only.
 pub const MIGRATIONS: &[&str] =
-    &[FIRST, HIGHEST_SVN, EVENTS, TO_HOST, REMEMBERED, CALLER, UNPROVEN, GONE];
+    &[FIRST, HIGHEST_SVN, EVENTS, TO_HOST, REMEMBERED, CALLER, UNPROVEN, GONE, ERASED];
 
 /// The oldest version whose programs may serve beside this schema, one release back: its steps since
 /// only add what those programs leave alone.
 pub const BESIDE: i64 = 7;
+
+/// How many times a tenant was erased: replicas whose configuration still has it add nothing to it.
+const ERASED: &str = "ALTER TABLE tenant ADD COLUMN erased BIGINT NOT NULL DEFAULT 0;";
 
 /// The highest version of each deleted key and policy: receipts and results name versions, so no
 /// number is used twice.

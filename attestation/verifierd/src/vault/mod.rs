@@ -2,16 +2,23 @@
 //! trait, the key management service of a cloud.
 
 #[cfg(feature = "pkcs11")]
+mod pin;
+#[cfg(feature = "pkcs11")]
 pub mod pkcs11;
+mod queue;
 
-use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use shef_proto::hpke_suite::PublicKey;
-use shef_verify::jwt::{self, JwtError};
+use shef_verify::crypto::aws_lc;
+use tokio::sync::oneshot;
 use tokio::task::block_in_place;
 use zeroize::Zeroizing;
 
-use crate::problem::Result;
+use self::queue::Queue;
+use crate::problem::{Because, Kind, Problem, Result};
 
 /// A holder of keys, which it knows by their labels.
 pub trait Vault: Send + Sync {
@@ -47,37 +54,238 @@ pub trait Vault: Send + Sync {
     fn make(&self, pair: Option<&str>, seals: Option<&str>) -> Result<Vec<String>>;
 }
 
-/// A pair of a vault, which signs.
+/// How long a caller waits for a signature, its turn included.
+const LIMIT: Duration = Duration::from_secs(4);
+
+/// How long a command, a start or a reload waits for a holder.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// For how long the last signature says whether the next one can be made.
+const FRESH: Duration = Duration::from_secs(2);
+
+/// Does something with a holder in a separate thread, and waits for [`PATIENCE`] at most.
+///
+/// # Errors
+/// Those of `work`; it takes too long.
+pub fn within<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    let (answer, done) = sync_channel(1);
+    let work = move || {
+        // The caller may have given up.
+        let _ = answer.send(work());
+    };
+    spawn(work)?;
+    done.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+        Err(unanswered(format!("it has not answered within {} s", PATIENCE.as_secs())))
+    })
+}
+
+/// Does something that may take its time in a separate thread, for which nothing waits when the
+/// service ends.
+///
+/// # Errors
+/// Those of `work`.
+pub async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let (answer, done) = oneshot::channel();
+    spawn(move || drop(answer.send(work())))?;
+    done.await.unwrap_or_else(|error| Err(Kind::Internal.because(error.to_string())))
+}
+
+fn spawn(work: impl FnOnce() + Send + 'static) -> Result<()> {
+    let thread = std::thread::Builder::new().name("token".into()).spawn(work);
+    thread.map(drop).map_err(|error| Kind::Internal.because(error.to_string()))
+}
+
+/// A holder does not answer as it should. Only the log, and commands, say why: it is about the machine.
+fn unanswered(cause: String) -> Problem {
+    let problem =
+        Kind::Vault.because("the token that holds the keys of this service is not usable");
+    Problem { cause: Some(cause), ..problem.retry_after(5) }
+}
+
+/// A message to sign.
+struct Job {
+    message: Vec<u8>,
+    answer: SyncSender<Result<[u8; 64]>>,
+    /// The caller gives up at this time.
+    until: Instant,
+}
+
+/// How signatures went.
+struct State {
+    /// When the last one ended, and why it failed, if it did.
+    last: (Instant, Option<String>),
+    /// Since when the holder works on one.
+    since: Option<Instant>,
+}
+
+/// A pair of a vault, which signs. A separate thread waits for the vault, which may take its time
+/// or never answer.
 pub struct VaultKey {
-    vault: Arc<dyn Vault>,
-    label: String,
+    jobs: Arc<Queue<Job>>,
+    state: Arc<Mutex<State>>,
     /// Name in headers.
     kid: String,
 }
 
-impl VaultKey {
-    /// The pair with this label, under its name in headers.
-    #[must_use]
-    pub fn new(vault: Arc<dyn Vault>, label: &str, kid: String) -> Self {
-        Self { vault, label: label.into(), kid }
-    }
-
-    /// Signs a message.
-    ///
-    /// # Errors
-    /// As [`Vault::sign`].
-    pub fn signature(&self, message: &[u8]) -> Result<[u8; 64]> {
-        // A token may take its time.
-        block_in_place(|| self.vault.sign(&self.label, message))
+impl Drop for VaultKey {
+    fn drop(&mut self) {
+        self.jobs.close();
     }
 }
 
-impl jwt::Signer for VaultKey {
-    fn key_id(&self) -> &str {
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl VaultKey {
+    /// The pair with this label and public key, under its name in headers. Each signature is verified
+    /// with the public key before it is used.
+    ///
+    /// # Errors
+    /// The vault does not sign, the signature does not verify, or the system has no thread for it.
+    pub fn new(vault: Arc<dyn Vault>, label: &str, public: PublicKey, kid: String) -> Result<Self> {
+        let jobs = Arc::new(Queue::<Job>::new());
+        let state = Arc::new(Mutex::new(State { last: (Instant::now(), None), since: None }));
+        let (own, told, label) = (Arc::clone(&jobs), Arc::clone(&state), label.to_owned());
+        let work = move || {
+            while let Some(job) = own.next() {
+                if Instant::now() >= job.until {
+                    continue;
+                }
+                lock(&told).since = Some(Instant::now());
+                let made = vault.sign(&label, &job.message).and_then(|signature| {
+                    if aws_lc(&public, &job.message, &signature) {
+                        return Ok(signature);
+                    }
+                    let text = format!("what the private key labelled {label:?} signs does not verify with the public key of this label");
+                    Err(unanswered(text))
+                });
+                let failed = made.as_ref().err().map(Problem::with_cause);
+                *lock(&told) = State { last: (Instant::now(), failed), since: None };
+                // The caller may have given up.
+                let _ = job.answer.send(made);
+            }
+        };
+        spawn(work)?;
+        let key = Self { jobs, state, kid };
+        key.test()?;
+        Ok(key)
+    }
+
+    /// Signs a message for the chain of a tenant, or for a result of this caller.
+    ///
+    /// # Errors
+    /// As [`Vault::sign`]; too many wait, the signature takes too long, or it does not verify.
+    pub fn signature(
+        &self,
+        tenant: &str,
+        caller: Option<&str>,
+        message: &[u8],
+    ) -> Result<[u8; 64]> {
+        let busy = || {
+            let text = format!("tenant {tenant}: too many of its signatures wait for the token");
+            Err(Kind::Busy.because(text).retry_after(1))
+        };
+        let (answer, made) = sync_channel(1);
+        let job = Job { message: message.to_vec(), answer, until: Instant::now() + LIMIT };
+        if !self.jobs.push(tenant, caller, job) {
+            return busy();
+        }
+        block_in_place(|| made.recv_timeout(LIMIT)).unwrap_or_else(|_| {
+            let mut state = lock(&self.state);
+            // It may have waited for the signatures of others rather than for the token.
+            if state.since.is_none_or(|since| since.elapsed() < LIMIT / 2) {
+                return busy();
+            }
+            let text = format!("it has not signed within {} s", LIMIT.as_secs());
+            state.last = (Instant::now(), Some(text.clone()));
+            Err(unanswered(text))
+        })
+    }
+
+    fn test(&self) -> Result<()> {
+        self.signature("", None, b"shef-verifierd asks whether the key signs").map(drop)
+    }
+
+    /// Its name in headers.
+    #[must_use]
+    pub fn key_id(&self) -> &str {
         &self.kid
     }
 
-    fn sign(&self, message: &[u8]) -> Result<[u8; 64], JwtError> {
-        self.signature(message).map_err(|problem| JwtError::Signer { text: problem.with_cause() })
+    /// Why the last signature failed, if it did.
+    #[must_use]
+    pub fn failed(&self) -> Option<Problem> {
+        lock(&self.state).last.1.clone().map(unanswered)
+    }
+
+    /// Has the vault sign something, unless it has just done so.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub fn probe(&self) -> Result<()> {
+        let (at, failed) = lock(&self.state).last.clone();
+        if failed.is_none() && at.elapsed() < FRESH {
+            return Ok(());
+        }
+        self.test()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shef_proto::hpke_suite::generate_key_pair;
+    use shef_verify::crypto::AwsLcKey;
+    use shef_verify::jwt::Signer as _;
+
+    use super::*;
+    use crate::secrets::SystemEntropy;
+
+    /// A token that takes its time.
+    struct Slow(AwsLcKey, Duration);
+
+    impl Vault for Slow {
+        fn public_key(&self, _: &str) -> Result<PublicKey> {
+            Err(unanswered("the test has it".into()))
+        }
+
+        fn sign(&self, _: &str, message: &[u8]) -> Result<[u8; 64]> {
+            std::thread::sleep(self.1);
+            self.0.sign(message).map_err(|error| unanswered(error.to_string()))
+        }
+
+        fn seal(&self, _: &str, _: &[u8; 32]) -> Result<Vec<u8>> {
+            Err(unanswered("it only signs".into()))
+        }
+
+        fn open(&self, _: &str, _: &[u8]) -> Result<Zeroizing<[u8; 32]>> {
+            Err(unanswered("it only signs".into()))
+        }
+
+        fn make(&self, _: Option<&str>, _: Option<&str>) -> Result<Vec<String>> {
+            Err(unanswered("it only signs".into()))
+        }
+    }
+
+    #[test]
+    fn a_tenant_with_many_results_waits_for_itself_and_the_token_works() {
+        let (private, public) = generate_key_pair(&mut SystemEntropy);
+        let slow = Slow(AwsLcKey::new("k", &private).unwrap(), LIMIT / 12);
+        let key = VaultKey::new(Arc::new(slow), "k", public, "k".into()).unwrap();
+        let all: Vec<_> = std::thread::scope(|scope| {
+            let sign = |caller| {
+                let key = &key;
+                scope.spawn(move || key.signature("many", Some(caller), b"a result"))
+            };
+            let threads: Vec<_> = ["a", "b"].into_iter().cycle().take(40).map(sign).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let refused: Vec<_> = all.iter().filter_map(|made| made.as_ref().err()).collect();
+        assert!(refused.len() >= 24, "{}", refused.len());
+        assert!(refused.iter().all(|problem| problem.kind == Kind::Busy), "{refused:?}");
+        assert!(all.len() > refused.len(), "some were made");
+        assert!(key.failed().is_none(), "the token works all the time");
     }
 }

@@ -1,27 +1,27 @@
 //! A token of PKCS #11.
 //!
 //! One session, which calls take turns at. A call that fails opens another session and is tried once
-//! more: the token may have been away. A PIN that the token refuses is not tried again until the file
-//! changes, because tokens lock after a few attempts.
+//! more, and where that fails, the library is initialised anew: the token may have been away.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use cryptoki::context::{CInitializeArgs, CInitializeFlags, Pkcs11 as Module};
 use cryptoki::error::{Error, RvError};
 use cryptoki::mechanism::Mechanism;
 use cryptoki::mechanism::aead::GcmParams;
 use cryptoki::object::{Attribute, AttributeType, KeyType, ObjectClass, ObjectHandle};
-use cryptoki::session::{Session, UserType};
-use cryptoki::slot::Slot;
+use cryptoki::session::{Session, SessionState, UserType};
+use cryptoki::slot::{Slot, TokenInfo};
 use cryptoki::types::AuthPin;
 use shef_proto::hpke_suite::PublicKey;
 use zeroize::Zeroizing;
 
-use super::Vault;
+use super::pin::{Answer, Attempts, Known, Wrong};
+use super::{Vault, unanswered};
 use crate::config::Pkcs11;
-use crate::problem::{Kind, Problem, Result};
+use crate::problem::{Because, Kind, Problem, Result};
 use crate::secrets::{private_text, random, sha256};
 
 /// Length of the IV and of the tag of AES-GCM.
@@ -32,14 +32,18 @@ const AAD: &[u8] = b"shef-verifierd KEK/1";
 /// P-256, as the parameters of a key: its object identifier in DER.
 const P256: [u8; 10] = [0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
 
-/// Libraries that this process has loaded: each can be initialised once.
-static MODULES: Mutex<BTreeMap<PathBuf, Module>> = Mutex::new(BTreeMap::new());
+/// Libraries that this process has loaded and initialised. Calls hold one for reading: nothing may be
+/// under way while it is initialised anew.
+static MODULES: Mutex<BTreeMap<PathBuf, Library>> = Mutex::new(BTreeMap::new());
+
+/// A library; none until it is initialised.
+type Library = Arc<RwLock<Option<Module>>>;
 
 /// A token, by its library and label.
 type Name = (PathBuf, String);
 
-/// The digest of the last PIN of each token, and whether the token accepted it.
-static PINS: Mutex<BTreeMap<Name, ([u8; 32], bool)>> = Mutex::new(BTreeMap::new());
+/// What is known of the PIN of each token.
+static PINS: Mutex<BTreeMap<Name, Known>> = Mutex::new(BTreeMap::new());
 
 /// A session, and the objects that were found in it.
 struct Open {
@@ -50,7 +54,7 @@ struct Open {
 /// A token.
 pub struct Token {
     config: Pkcs11,
-    module: Module,
+    library: Library,
     open: Mutex<Option<Open>>,
 }
 
@@ -80,10 +84,17 @@ impl Is {
     }
 }
 
-/// Why a call failed: for good, or so that another session may help.
+/// Why a call failed: for good, or so that another session may help, or because the token is not there.
 enum Failed {
     Problem(Problem),
+    Absent(Problem),
     Call(Error),
+}
+
+impl From<Problem> for Failed {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
 }
 
 impl From<Error> for Failed {
@@ -98,93 +109,136 @@ impl Token {
     /// # Errors
     /// The library cannot be loaded, it has no such token, or the token refuses the PIN.
     pub fn open(config: &Pkcs11) -> Result<Arc<dyn Vault>> {
-        let token =
-            Self { config: config.clone(), module: module(config)?, open: Mutex::new(None) };
+        let mut modules = MODULES.lock().unwrap_or_else(PoisonError::into_inner);
+        let library = Arc::clone(modules.entry(config.module.clone()).or_default());
+        drop(modules);
+        let token = Self { config: config.clone(), library, open: Mutex::new(None) };
         token.with(|_| Ok(()))?;
         Ok(Arc::new(token))
     }
 
     fn problem(&self, what: impl std::fmt::Display) -> Problem {
-        let text =
-            format!("token {:?} of {}: {what}", self.config.token, self.config.module.display());
-        Kind::Vault.because(text).retry_after(5)
+        let Pkcs11 { token, module, .. } = &self.config;
+        unanswered(format!("token {token:?} of {}: {what}", module.display()))
     }
 
-    fn slot(&self) -> Result<Slot> {
-        let cannot = |error: Error| self.problem(error);
-        let mut others = Vec::new();
-        for slot in self.module.get_slots_with_initialized_token().map_err(cannot)? {
+    fn slot(&self, module: &Module) -> Result<(Slot, TokenInfo), Failed> {
+        let (mut found, mut others) = (Vec::new(), Vec::new());
+        for slot in module.get_slots_with_initialized_token()? {
             // Another token's slot may be empty by now.
-            let Ok(info) = self.module.get_token_info(slot) else { continue };
-            if info.label() == self.config.token {
-                return Ok(slot);
+            match module.get_token_info(slot) {
+                Ok(info) if info.label() == self.config.token => found.push((slot, info)),
+                Ok(info) => others.push(info.label().to_owned()),
+                Err(error) if unusable(&error) => return Err(error.into()),
+                Err(_) => {}
             }
-            others.push(info.label().to_owned());
         }
-        Err(self.problem(format!("it is not there; there are {others:?}")))
+        if found.len() > 1 {
+            let text = format!("there are {} tokens with this label: expected one", found.len());
+            return Err(Failed::Problem(self.problem(text)));
+        }
+        found.pop().ok_or_else(|| {
+            Failed::Absent(self.problem(format!("it is not there; there are {others:?}")))
+        })
     }
 
-    fn session(&self) -> Result<Open> {
+    fn session(&self, module: &Module) -> Result<Open, Failed> {
         let pin = private_text(&self.config.pin_file)?;
         let pin = Zeroizing::new(pin.trim().to_owned());
         let digest = sha256(pin.as_bytes());
         let mut pins = PINS.lock().unwrap_or_else(PoisonError::into_inner);
-        let of = (self.config.module.clone(), self.config.token.clone());
-        let known = pins.get(&of).copied();
-        let wrong = format!("it refuses the PIN in {}", self.config.pin_file.display());
-        if known == Some((digest, false)) {
-            let text = format!("{wrong}; it is not tried again until the file changes");
-            return Err(self.problem(text));
-        }
-        let cannot = |error: Error| self.problem(error);
-        let session = self.module.open_rw_session(self.slot()?).map_err(cannot)?;
-        match session.login(UserType::User, Some(&AuthPin::new(String::clone(&pin).into()))) {
-            Ok(()) => {}
-            // The token compares no PIN while this process is logged in.
-            Err(Error::Pkcs11(RvError::UserAlreadyLoggedIn, _))
-                if known == Some((digest, true)) => {}
-            Err(Error::Pkcs11(RvError::UserAlreadyLoggedIn, _)) => {
-                let text = format!(
-                    "the PIN in {} is another one than it took, which shows at the next start",
-                    self.config.pin_file.display()
-                );
-                return Err(self.problem(text));
-            }
-            Err(Error::Pkcs11(
-                RvError::PinIncorrect | RvError::PinLenRange | RvError::PinLocked,
-                _,
-            )) => {
-                pins.insert(of, (digest, false));
-                return Err(self.problem(wrong));
-            }
-            Err(error) => return Err(cannot(error)),
-        }
-        pins.insert(of, (digest, true));
+        let known =
+            pins.entry((self.config.module.clone(), self.config.token.clone())).or_default();
+        let wrong = |wrong: Wrong| {
+            let (Pkcs11 { token, .. }, file) = (&self.config, self.config.pin_file.display());
+            let problem =
+                Kind::Pin.because("the token that holds the keys of this service is not usable");
+            Problem { cause: Some(format!("token {token:?}, PIN in {file}: {wrong}")), ..problem }
+        };
+        let (slot, info) = self.slot(module)?;
+        let session = module.open_rw_session(slot)?;
+        let answer = if session.get_session_info()?.session_state() == SessionState::RwUser {
+            Answer::Already
+        } else {
+            known.may_try(digest, attempts(&info)).map_err(wrong)?;
+            login(&session, &pin)?
+        };
+        known.learn(digest, answer).map_err(wrong)?;
         Ok(Open { session, found: BTreeMap::new() })
     }
 
-    /// Makes calls in the session; once more in another one if they fail.
+    /// Makes calls in the session; in another one if they fail, and once more after the library was
+    /// initialised anew.
     fn with<T>(&self, mut calls: impl FnMut(&mut Open) -> Result<T, Failed>) -> Result<T> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut failed = None;
-        for _ in 0..2 {
-            let mut session = match open.take() {
-                Some(session) => session,
-                None => self.session()?,
-            };
-            match calls(&mut session) {
-                Ok(result) => {
-                    *open = Some(session);
-                    return Ok(result);
+        let mut why = None;
+        for _ in 0..3 {
+            match self.once(&mut open, &mut calls) {
+                Ok(result) => return Ok(result),
+                Err(Failed::Problem(problem)) => return Err(problem),
+                Err(Failed::Absent(problem)) => {
+                    self.begin_anew();
+                    why = Some(problem);
                 }
-                Err(Failed::Problem(problem)) => {
-                    *open = Some(session);
-                    return Err(problem);
+                Err(Failed::Call(error)) => {
+                    if unusable(&error) {
+                        self.begin_anew();
+                    }
+                    why = Some(self.problem(error));
                 }
-                Err(Failed::Call(error)) => failed = Some(error),
             }
         }
-        Err(failed.map_or_else(|| self.problem("no answer"), |error| self.problem(error)))
+        Err(why.unwrap_or_else(|| self.problem("no answer")))
+    }
+
+    fn once<T>(
+        &self,
+        open: &mut Option<Open>,
+        calls: &mut impl FnMut(&mut Open) -> Result<T, Failed>,
+    ) -> Result<T, Failed> {
+        self.initialised()?;
+        let library = self.library.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(module) = &*library else {
+            return Err(Failed::Problem(self.problem("its library is not initialised")));
+        };
+        let mut session = match open.take() {
+            Some(session) => session,
+            None => self.session(module)?,
+        };
+        let result = calls(&mut session);
+        if matches!(result, Ok(_) | Err(Failed::Problem(_))) {
+            *open = Some(session);
+        }
+        result
+    }
+
+    /// Loads and initialises the library unless that was done.
+    fn initialised(&self) -> Result<()> {
+        if self.library.read().unwrap_or_else(PoisonError::into_inner).is_some() {
+            return Ok(());
+        }
+        let mut library = self.library.write().unwrap_or_else(PoisonError::into_inner);
+        if library.is_none() {
+            let path = &self.config.module;
+            let cannot = |error: Error| {
+                unanswered(format!("the library {} of the token: {error}", path.display()))
+            };
+            let module = Module::new(path).map_err(cannot)?;
+            let locks = CInitializeFlags::OS_LOCKING_OK;
+            module.initialize(CInitializeArgs::new(locks)).map_err(cannot)?;
+            *library = Some(module);
+        }
+        Ok(())
+    }
+
+    /// Ends the library: the next call initialises it anew.
+    fn begin_anew(&self) {
+        let mut library = self.library.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(module) = library.take()
+            && let Err(error) = module.finalize()
+        {
+            tracing::warn!(%error, "the library of the token does not end");
+        }
     }
 
     /// The object with this label; `None` without one.
@@ -218,20 +272,46 @@ impl Token {
     }
 }
 
-/// Loads and initialises a library, once.
-fn module(config: &Pkcs11) -> Result<Module> {
-    let mut modules = MODULES.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(module) = modules.get(&config.module) {
-        return Ok(module.clone());
+/// How many times a wrong PIN may still be tried.
+fn attempts(info: &TokenInfo) -> Attempts {
+    match (info.user_pin_locked(), info.user_pin_final_try()) {
+        (true, _) => Attempts::Locked,
+        (false, true) => Attempts::Last,
+        (false, false) => Attempts::Left,
     }
-    let cannot = |error: Error| {
-        Kind::Vault
-            .because(format!("the library {} of the token: {error}", config.module.display()))
+}
+
+fn login(session: &Session, pin: &Zeroizing<String>) -> Result<Answer, Error> {
+    match session.login(UserType::User, Some(&AuthPin::new(String::clone(pin).into()))) {
+        Ok(()) => Ok(Answer::Taken),
+        Err(Error::Pkcs11(RvError::UserAlreadyLoggedIn, _)) => Ok(Answer::Already),
+        Err(Error::Pkcs11(
+            RvError::PinIncorrect | RvError::PinLenRange | RvError::PinLocked,
+            _,
+        )) => Ok(Answer::Refused),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether only a library that is initialised anew may find the token again.
+fn unusable(error: &Error) -> bool {
+    use RvError::{
+        CryptokiNotInitialized, DeviceError, DeviceRemoved, FunctionFailed, GeneralError,
+        TokenNotPresent, TokenNotRecognized,
     };
-    let module = Module::new(&config.module).map_err(cannot)?;
-    module.initialize(CInitializeArgs::new(CInitializeFlags::OS_LOCKING_OK)).map_err(cannot)?;
-    modules.insert(config.module.clone(), module.clone());
-    Ok(module)
+    matches!(
+        error,
+        Error::Pkcs11(
+            CryptokiNotInitialized
+                | DeviceError
+                | DeviceRemoved
+                | FunctionFailed
+                | GeneralError
+                | TokenNotPresent
+                | TokenNotRecognized,
+            _
+        )
+    )
 }
 
 /// The point in the attribute of a public key: an octet string in DER, or the bare point.

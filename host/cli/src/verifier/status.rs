@@ -1,7 +1,7 @@
 //! `shef verifier status`: health of a verifier service, and points for its operator's attention.
 
 use serde::Serialize;
-use serde_json::Value;
+use shef::service::api;
 
 use crate::verify::now;
 use shef_console::CliError;
@@ -37,7 +37,7 @@ struct Document {
     devices: Option<u64>,
     devices_stale: Option<u64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    stale: Vec<Value>,
+    stale: Vec<api::Device>,
     attention: Vec<String>,
 }
 
@@ -53,10 +53,9 @@ fn gauge(metrics: &str, name: &str) -> Option<u64> {
 /// Transport errors; a service that is not ready cannot decide anything.
 pub fn run(output: &Output, args: &StatusArgs) -> Result<Exit, CliError> {
     let service = args.service.open()?;
-    let healthy = service.get("/healthz")?["status"] == "ok";
+    let healthy = service.get::<api::Health>("/healthz")?.status == "ok";
     let ready = service.ready()?;
-    let version = ready["version"].as_str().unwrap_or("unknown").to_owned();
-    let ends = ready["certificate_ends"].as_i64().unwrap_or(0);
+    let ends = ready.certificate_ends;
     let left = (ends - now(None)).div_euclid(DAY);
     let metrics = match service.get_bytes("/metrics") {
         Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
@@ -64,13 +63,12 @@ pub fn run(output: &Output, args: &StatusArgs) -> Result<Exit, CliError> {
         Err(error) => return Err(error.into()),
     };
     let count = |name| metrics.as_deref().and_then(|text| gauge(text, name));
-    let list =
-        if args.devices { service.devices(|device| device["stale"] == true)? } else { Vec::new() };
+    let list = if args.devices { service.devices(|device| device.stale)? } else { Vec::new() };
     let mut document = Document {
         url: service.url().to_owned(),
         healthy,
-        ready: ready["status"] == "ready",
-        version,
+        ready: ready.status == "ready",
+        version: ready.version,
         client_version: env!("CARGO_PKG_VERSION"),
         certificate_ends: ends,
         certificate_days_left: left,
@@ -114,10 +112,8 @@ pub fn run(output: &Output, args: &StatusArgs) -> Result<Exit, CliError> {
     for device in &document.stale {
         output.line(format_args!(
             "  stale         {} last accepted {}",
-            device["ueid"].as_str().unwrap_or("?"),
-            device["last_appraised"]
-                .as_i64()
-                .map_or_else(|| "never".to_owned(), |at| at.to_string())
+            device.ueid,
+            device.last_appraised.map_or_else(|| "never".to_owned(), |at| at.to_string())
         ))?;
     }
     for what in &document.attention {

@@ -4,6 +4,7 @@
 //! key counts as released for evidence only under the service's signed receipt, and a box opens
 //! only for the requested evidence, challenge and key.
 
+use std::collections::HashSet;
 use std::io;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -11,8 +12,10 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
 use rustls::pki_types::{CertificateDer, UnixTime};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+pub use shef_api as api;
+use shef_api::{Key, NewVersion, Secret, Verdict};
 use shef_device::DeviceError;
 use shef_proto::crypto::scrub::{DERIVATION, scrubbed};
 use shef_proto::entropy::Entropy;
@@ -154,120 +157,33 @@ pub struct NewKey<'a> {
     pub not_after: i64,
 }
 
-/// A secret to be sent; erased when dropped.
-struct Hidden(Zeroizing<String>);
-
-impl Serialize for Hidden {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.0)
-    }
-}
-
-#[derive(Serialize)]
-struct ImageBody {
-    key: Hidden,
-    min_svn: u64,
-    vendor: String,
-}
-
-#[derive(Serialize)]
-struct KeyBody<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    layer: Option<&'static str>,
-    policy: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    secret: Option<Hidden>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    generate: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    image: Option<ImageBody>,
-    max_releases: u32,
-    not_before: i64,
-    not_after: i64,
-}
-
 impl NewKey<'_> {
-    /// The body of the request. Secrets in it are erased when it is dropped.
-    fn body(&self, layer: Option<Layer>) -> Result<Zeroizing<Vec<u8>>, SdkError> {
-        let hidden = |bytes: &[u8]| Hidden(Zeroizing::new(B64.encode(bytes)));
+    fn version(&self) -> NewVersion {
+        let hidden = |bytes: &[u8]| Secret::new(B64.encode(bytes));
         let (mut secret, mut generate, mut image) = (None, None, None);
         match &self.material {
             KeyMaterial::Secret(bytes) => secret = Some(hidden(bytes)),
             KeyMaterial::Generate(len) => generate = Some(*len),
             KeyMaterial::Image { key, min_svn, vendor } => {
-                image = Some(ImageBody {
+                image = Some(api::ImageKey {
                     key: hidden(key.expose()),
                     min_svn: *min_svn,
                     vendor: B64.encode(vendor.as_bytes()),
                 });
             }
         }
-        let (policy, layer) = (self.policy, layer.map(Layer::name));
         let Self { max_releases, not_before, not_after, .. } = *self;
-        let body =
-            KeyBody { layer, policy, secret, generate, image, max_releases, not_before, not_after };
-        // Room for the longest secret: a growing buffer leaves copies behind.
-        let mut bytes = Zeroizing::new(Vec::with_capacity(4096));
-        serde_json::to_writer(&mut *bytes, &body)
-            .map_err(|error| SdkError::ServiceAnswer { what: error.to_string() })?;
-        Ok(bytes)
+        let policy = self.policy.to_owned();
+        NewVersion { policy, secret, generate, image, max_releases, not_before, not_after }
     }
 }
 
-#[derive(Deserialize)]
-struct SessionAnswer {
-    session: String,
-    nonce: String,
-    audience: String,
-}
-
-#[derive(Deserialize)]
-struct HeadAnswer {
-    seq: u64,
-    digest: String,
-}
-
-#[derive(Deserialize)]
-struct ReleaseAnswer {
-    version: u64,
-    r#box: String,
-    receipt: String,
-    head: HeadAnswer,
-    expires: i64,
-}
-
-/// `application/problem+json`, with the members that a client needs.
-#[derive(Deserialize)]
-struct ProblemAnswer {
-    code: String,
-    detail: String,
-    appraisal: Option<AppraisalAnswer>,
-    /// The answer to an earlier request of the same content, which may have been lost.
-    kept: Option<Value>,
-}
-
-#[derive(Deserialize)]
-struct AppraisalAnswer {
-    checks: Vec<CheckAnswer>,
-}
-
-#[derive(Deserialize)]
-struct CheckAnswer {
-    code: String,
-    passed: bool,
-}
-
-#[derive(Deserialize)]
-struct Jwks {
-    keys: Vec<Jwk>,
-}
-
-#[derive(Deserialize)]
-struct Jwk {
-    kty: String,
-    crv: String,
-    x: String,
-    y: String,
+/// The body of a request that may hold a secret; erased when dropped.
+fn secret_body(request: &impl Serialize) -> Result<Zeroizing<Vec<u8>>, SdkError> {
+    // Room for the longest secret: a growing buffer leaves copies behind.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(4096));
+    serde_json::to_writer(&mut *bytes, request).map_err(|error| unread(error.to_string()))?;
+    Ok(bytes)
 }
 
 /// The keys of a verifier service from its `/.well-known/jwks.json`: they verify results and
@@ -276,11 +192,11 @@ struct Jwk {
 /// # Errors
 /// A description of the defect.
 pub fn keys_from_jwks(bytes: &[u8]) -> Result<Vec<PublicKey>, String> {
-    let set: Jwks = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    let set: api::Jwks = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     let coordinate = |name: &str, text: &str| {
         B64.decode(text).map_err(|error| format!("{name} is no base64url without padding: {error}"))
     };
-    let point = |key: &Jwk| {
+    let point = |key: &api::Jwk| {
         if (key.kty.as_str(), key.crv.as_str()) != ("EC", "P-256") {
             return Err(format!("a key of type {} {}, expected EC P-256", key.kty, key.crv));
         }
@@ -303,26 +219,21 @@ fn part(name: &str) -> String {
 }
 
 /// Positions of ordered rows: each follows all before it.
-fn ordered<T: Ord + ToString>(
-    of: impl Fn(&Value) -> Option<T>,
-) -> impl FnMut(&Value) -> Option<(String, bool)> {
+fn ordered<R, T: Ord + ToString>(of: impl Fn(&R) -> T) -> impl FnMut(&R) -> (String, bool) {
     let mut last = None;
     move |row| {
-        let here = of(row)?;
+        let here = of(row);
         let place = (here.to_string(), last.as_ref().is_none_or(|last| *last < here));
         last = Some(here);
-        Some(place)
+        place
     }
 }
 
-/// Positions of named rows in the order of the service's database, which may depend on a locale: no
-/// name occurs twice.
-fn distinct() -> impl FnMut(&Value) -> Option<(String, bool)> {
-    let mut seen = std::collections::HashSet::new();
-    move |row| {
-        let name = row["name"].as_str()?;
-        Some((name.to_owned(), seen.insert(name.to_owned())))
-    }
+/// Positions of keys in the order of the service's database, which may depend on a locale: no name
+/// occurs twice.
+fn distinct() -> impl FnMut(&Key) -> (String, bool) {
+    let mut seen = HashSet::new();
+    move |key| (key.name.clone(), seen.insert(key.name.clone()))
 }
 
 fn unread(what: impl Into<String>) -> SdkError {
@@ -351,6 +262,28 @@ fn unhex(text: &str) -> Option<[u8; 32]> {
 fn no_ca(tls: &TlsFiles, error: &rustls::Error) -> SdkError {
     let message = format!("TLS file {}: a CA in it: {error}", tls.ca.display());
     DeviceError::Transport { code: shef_remote::wire::codes::TLS_FILES, message }.into()
+}
+
+/// A request with this time limit.
+fn timed<B: ureq::AsSendBody>(
+    agent: &ureq::Agent,
+    request: ureq::http::Request<B>,
+    most: Duration,
+) -> ureq::http::Request<B> {
+    agent.configure_request(request).timeout_global(Some(most)).build()
+}
+
+/// Whether a request that was answered may be sent again: the same evidence in the same session has
+/// the same answer, with the same box.
+fn is_repeatable(method: &str, path: &str) -> bool {
+    method == "GET" || ["/v1/sessions", "/v1/appraise", "/v1/release"].contains(&path)
+}
+
+/// Whether the connection ended before the answer, and not by an alert of TLS.
+fn is_cut(error: &ureq::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    matches!(error, ureq::Error::Io(error) if tls_error(error).is_none()
+        && matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof))
 }
 
 impl Service {
@@ -539,37 +472,40 @@ impl Service {
                 &still
             }
         };
-        let request =
-            ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.url));
-        let malformed = |error: ureq::http::Error| unread(error.to_string());
-        let sent = match body {
-            None => agent.run(self.timed(agent, request.body(()).map_err(malformed)?)),
-            Some(body) => agent.run(self.timed(
-                agent,
-                request.header("content-type", content_type).body(body).map_err(malformed)?,
-            )),
+        let begun = Instant::now();
+        let attempt = || {
+            let most = self.most.saturating_sub(begun.elapsed());
+            let request =
+                ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.url));
+            let mut answer = match body {
+                None => agent.run(timed(agent, request.body(())?, most))?,
+                Some(body) => {
+                    let request = request.header("content-type", content_type).body(body)?;
+                    agent.run(timed(agent, request, most))?
+                }
+            };
+            let bytes = answer.body_mut().with_config().limit(MAX_ANSWER).read_to_vec()?;
+            Ok::<_, ureq::Error>((answer.status().as_u16(), bytes))
         };
-        let mut answer = sent.map_err(|error| self.trouble(error))?;
-        let bytes = answer
-            .body_mut()
-            .with_config()
-            .limit(MAX_ANSWER)
-            .read_to_vec()
-            .map_err(|error| self.trouble(error))?;
-        let status = answer.status().as_u16();
+        // A service that stops, or is replaced, may end the connection before its answer.
+        let answered = match attempt() {
+            Err(error) if is_repeatable(method, path) && is_cut(&error) => attempt(),
+            answered => answered,
+        };
+        let (status, bytes) = answered.map_err(|error| self.trouble(error))?;
         if (200..300).contains(&status) {
             return Ok(bytes);
         }
-        let problem: ProblemAnswer = serde_json::from_slice(&bytes).map_err(|_| {
+        let problem: api::Problem = serde_json::from_slice(&bytes).map_err(|_| {
             unread(format!("{} answers {method} {path} with status {status} and no code", self.url))
         })?;
-        let kept = problem.kept.unwrap_or_default();
-        if kept["verdict"] == "accepted" {
-            return Ok(kept.to_string().into_bytes());
+        // The answer to an earlier request of the same content, which may have been lost.
+        let kept = problem.finding.kept;
+        if let Some(kept) = kept.as_ref().filter(|kept| kept.verdict == Verdict::Accepted) {
+            return serde_json::to_vec(kept).map_err(|error| unread(error.to_string()));
         }
-        let failed = problem
-            .appraisal
-            .or_else(|| serde_json::from_value(kept["appraisal"].clone()).ok())
+        let appraisal = problem.finding.appraisal.or(kept.map(|kept| kept.appraisal));
+        let failed = appraisal
             .and_then(|appraisal| appraisal.checks.into_iter().find(|check| !check.passed));
         let text = printable(&problem.detail);
         Err(match failed {
@@ -578,15 +514,7 @@ impl Service {
         })
     }
 
-    fn timed<B: ureq::AsSendBody>(
-        &self,
-        agent: &ureq::Agent,
-        request: ureq::http::Request<B>,
-    ) -> ureq::http::Request<B> {
-        agent.configure_request(request).timeout_global(Some(self.most)).build()
-    }
-
-    fn json<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T, SdkError> {
+    fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, SdkError> {
         let bytes = if bytes.is_empty() { b"null" } else { bytes };
         serde_json::from_slice(bytes).map_err(|error| unread(error.to_string()))
     }
@@ -595,17 +523,13 @@ impl Service {
     ///
     /// # Errors
     /// As [`Service::get`].
-    pub fn post<T: for<'a> Deserialize<'a>>(
+    pub fn post<T: DeserializeOwned>(
         &self,
         path: &str,
-        body: &Value,
+        body: &impl Serialize,
     ) -> Result<T, SdkError> {
-        Self::json(&self.send(
-            "POST",
-            path,
-            "application/json",
-            Some(body.to_string().as_bytes()),
-        )?)
+        let body = serde_json::to_vec(body).map_err(|error| unread(error.to_string()))?;
+        Self::json(&self.send("POST", path, "application/json", Some(&body))?)
     }
 
     /// Classifies a failed exchange, by the party that must act.
@@ -705,7 +629,7 @@ impl Service {
     ///
     /// # Errors
     /// Transport errors, and the service's refusals.
-    pub fn get(&self, path: &str) -> Result<Value, SdkError> {
+    pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, SdkError> {
         Self::json(&self.get_bytes(path)?)
     }
 
@@ -721,12 +645,12 @@ impl Service {
     ///
     /// # Errors
     /// As [`Service::get`].
-    pub fn put(
+    pub fn put<T: DeserializeOwned>(
         &self,
         path: &str,
         content_type: &'static str,
         body: &[u8],
-    ) -> Result<Value, SdkError> {
+    ) -> Result<T, SdkError> {
         Self::json(&self.send("PUT", path, content_type, Some(body))?)
     }
 
@@ -734,7 +658,7 @@ impl Service {
     ///
     /// # Errors
     /// As [`Service::get`].
-    pub fn ready(&self) -> Result<Value, SdkError> {
+    pub fn ready(&self) -> Result<api::Ready, SdkError> {
         self.get("/readyz")
     }
 
@@ -755,18 +679,15 @@ impl Service {
         layer: Layer,
         recipient: Option<&PublicKey>,
     ) -> Result<ServiceSession, SdkError> {
-        let mut body = serde_json::json!({"layer": layer.name()});
-        if let Some(key) = recipient {
-            body["recipient"] = B64.encode(key.as_bytes()).into();
-        }
+        let recipient = recipient.map(|key| B64.encode(key.as_bytes()));
         let asked = Instant::now();
-        let answer: SessionAnswer = self.post("/v1/sessions", &body)?;
+        let answer: api::Session =
+            self.post("/v1/sessions", &api::NewSession { layer: layer.into(), recipient })?;
         let challenge = Challenge::asked(unbase64("nonce", &answer.nonce)?, answer.audience, asked);
         Ok(ServiceSession { token: answer.session, layer, challenge })
     }
 
-    /// Sends evidence for appraisal; the answer has `verdict`, `result` (EAR as JWT) and
-    /// `appraisal`.
+    /// Sends evidence for appraisal.
     ///
     /// # Errors
     /// [`SdkError::Denied`] with the first check that failed; and as [`Service::get`].
@@ -775,21 +696,21 @@ impl Service {
         session: &ServiceSession,
         evidence: &[u8],
         policy: Option<&str>,
-    ) -> Result<Value, SdkError> {
-        let mut body =
-            serde_json::json!({"session": session.token, "evidence": B64.encode(evidence)});
-        if let Some(policy) = policy {
-            body["policy"] = policy.into();
-        }
-        let answer: Value = self.post("/v1/appraise", &body)?;
+    ) -> Result<api::Appraised, SdkError> {
+        let submission = api::Submission {
+            evidence: B64.encode(evidence),
+            session: Some(session.token.clone()),
+            nonce: None,
+            layer: None,
+            policy: policy.map(str::to_owned),
+            aud: None,
+        };
+        let answer: api::Appraised = self.post("/v1/appraise", &submission)?;
         // Evidence that is denied is answered with an error.
-        if answer["verdict"] != "accepted" {
-            return Err(unread(format!("verdict is {}, expected \"accepted\"", answer["verdict"])));
+        match answer.verdict {
+            Verdict::Accepted => Ok(answer),
+            Verdict::Denied => Err(unread("verdict is \"denied\", expected \"accepted\"")),
         }
-        if !answer["result"].is_string() {
-            return Err(unread("there is no result, expected an EAR as JWT"));
-        }
-        Ok(answer)
     }
 
     /// Requests the release of a key for evidence, in its newest version or in the given one.
@@ -803,11 +724,13 @@ impl Service {
         version: Option<u64>,
         evidence: &[u8],
     ) -> Result<Released, SdkError> {
-        let mut body = serde_json::json!({"key": key, "session": session.token, "evidence": B64.encode(evidence)});
-        if let Some(version) = version {
-            body["version"] = version.into();
-        }
-        let answer: ReleaseAnswer = self.post("/v1/release", &body)?;
+        let request = api::ReleaseRequest {
+            key: key.to_owned(),
+            version,
+            session: session.token.clone(),
+            evidence: B64.encode(evidence),
+        };
+        let answer: api::Released = self.post("/v1/release", &request)?;
         let digest = unhex(&answer.head.digest)
             .ok_or_else(|| unread("the head's digest has not 64 hexadecimal digits"))?;
         Ok(Released {
@@ -925,12 +848,18 @@ impl Service {
     ///
     /// # Errors
     /// As [`Service::get`].
-    pub fn add_key(&self, name: &str, layer: Layer, key: &NewKey<'_>) -> Result<Value, SdkError> {
+    pub fn add_key(
+        &self,
+        name: &str,
+        layer: Layer,
+        key: &NewKey<'_>,
+    ) -> Result<api::AddedKey, SdkError> {
+        let key = api::NewKey::new(layer.into(), api::To::Evidence, key.version());
         Self::json(&self.apart()?.send(
             "PUT",
             &format!("/v1/keys/{}", part(name)),
             "application/json",
-            Some(&key.body(Some(layer))?),
+            Some(&secret_body(&key)?),
         )?)
     }
 
@@ -938,12 +867,12 @@ impl Service {
     ///
     /// # Errors
     /// As [`Service::get`].
-    pub fn rotate_key(&self, name: &str, key: &NewKey<'_>) -> Result<Value, SdkError> {
+    pub fn rotate_key(&self, name: &str, key: &NewKey<'_>) -> Result<api::AddedKey, SdkError> {
         Self::json(&self.apart()?.send(
             "POST",
             &format!("/v1/keys/{}/rotate", part(name)),
             "application/json",
-            Some(&key.body(None)?),
+            Some(&secret_body(&key.version())?),
         )?)
     }
 
@@ -957,13 +886,9 @@ impl Service {
         version: Option<u64>,
         enabled: bool,
     ) -> Result<(), SdkError> {
-        let body = version.map_or_else(
-            || serde_json::json!({}),
-            |version| serde_json::json!({"version": version}),
-        );
         let path =
             format!("/v1/keys/{}/{}", part(name), if enabled { "enable" } else { "disable" });
-        self.send("POST", &path, "application/json", Some(body.to_string().as_bytes())).map(drop)
+        self.post::<()>(&path, &api::Which { version })
     }
 
     /// Deletes a key, or one version of it that is not the newest.
@@ -979,23 +904,22 @@ impl Service {
     ///
     /// # Errors
     /// As [`Service::get`], and [`SdkError::ServiceAnswer`] for an endless list.
-    pub fn keys(&self) -> Result<Vec<Value>, SdkError> {
-        Ok(self.pages("/v1/keys", "keys", distinct(), |_| true)?.0)
+    pub fn keys(&self) -> Result<Vec<Key>, SdkError> {
+        let rows = |page: &mut api::Keys| std::mem::take(&mut page.keys);
+        Ok(self.pages("/v1/keys", rows, distinct(), |_| true)?.0)
     }
 
     /// The devices for which `wanted` returns true.
     ///
     /// # Errors
     /// As [`Service::keys`].
-    pub fn devices(&self, wanted: impl Fn(&Value) -> bool) -> Result<Vec<Value>, SdkError> {
-        Ok(self
-            .pages(
-                "/v1/devices",
-                "devices",
-                ordered(|row| row["ueid"].as_str().map(str::to_owned)),
-                wanted,
-            )?
-            .0)
+    pub fn devices(
+        &self,
+        wanted: impl Fn(&api::Device) -> bool,
+    ) -> Result<Vec<api::Device>, SdkError> {
+        let rows = |page: &mut api::Devices| std::mem::take(&mut page.devices);
+        let place = ordered(|row: &api::Device| row.ueid.clone());
+        Ok(self.pages("/v1/devices", rows, place, wanted)?.0)
     }
 
     /// All stored receipts, in one document in the format of `GET /v1/receipts`: input for `shef
@@ -1003,36 +927,37 @@ impl Service {
     ///
     /// # Errors
     /// As [`Service::keys`].
-    pub fn receipts(&self) -> Result<Value, SdkError> {
-        let (all, mut page) =
-            self.pages("/v1/receipts", "receipts", ordered(|row| row["seq"].as_u64()), |_| true)?;
-        page["receipts"] = all.into();
-        Ok(page)
+    pub fn receipts(&self) -> Result<api::Receipts, SdkError> {
+        let rows = |page: &mut api::Receipts| std::mem::take(&mut page.receipts);
+        let place = ordered(|row: &api::Receipt| row.seq);
+        let (receipts, page) = self.pages("/v1/receipts", rows, place, |_| true)?;
+        Ok(api::Receipts { receipts, ..page })
     }
 
     /// All events, in one document in the format of `GET /v1/events`: input for `shef audit verify`.
     ///
     /// # Errors
     /// As [`Service::keys`].
-    pub fn events(&self) -> Result<Value, SdkError> {
-        let (all, mut page) =
-            self.pages("/v1/events", "events", ordered(|row| row["seq"].as_u64()), |_| true)?;
-        page["events"] = all.into();
-        Ok(page)
+    pub fn events(&self) -> Result<api::Events, SdkError> {
+        let rows = |page: &mut api::Events| std::mem::take(&mut page.events);
+        let place = ordered(|row: &api::Event| row.seq);
+        let (events, page) = self.pages("/v1/events", rows, place, |_| true)?;
+        Ok(api::Events { events, ..page })
     }
 
     /// The `wanted` rows of a list from all of its pages, and the last page without its rows.
-    /// `place` returns the value of `after` that follows a row, and whether the row advances.
+    /// `rows` takes the rows of a page; `place` returns the value of `after` that follows a row, and
+    /// whether the row advances.
     ///
     /// The service controls the size of the list: rows must advance, and their number, their bytes
     /// and the total time are bounded.
-    fn pages(
+    fn pages<P: DeserializeOwned, R>(
         &self,
         path: &str,
-        list: &str,
-        mut place: impl FnMut(&Value) -> Option<(String, bool)>,
-        wanted: impl Fn(&Value) -> bool,
-    ) -> Result<(Vec<Value>, Value), SdkError> {
+        rows: impl Fn(&mut P) -> Vec<R>,
+        mut place: impl FnMut(&R) -> (String, bool),
+        wanted: impl Fn(&R) -> bool,
+    ) -> Result<(Vec<R>, P), SdkError> {
         let refused = |what: String| unread(format!("{} answers GET {path} with {what}", self.url));
         let most = self.most.saturating_mul(PAGES_TIME);
         let begun = Instant::now();
@@ -1042,11 +967,8 @@ impl Service {
             let behind =
                 if after.is_empty() { String::new() } else { format!("&after={}", part(&after)) };
             let bytes = self.get_bytes(&format!("{path}?limit={PAGE}{behind}"))?;
-            let mut page: Value = Self::json(&bytes)?;
-            let rows = page[list]
-                .as_array_mut()
-                .map(std::mem::take)
-                .ok_or_else(|| unread(format!("no list of {list}")))?;
+            let mut page: P = Self::json(&bytes)?;
+            let rows = rows(&mut page);
             let full = rows.len() >= PAGE;
             rows_seen += rows.len();
             bytes_seen += bytes.len();
@@ -1057,9 +979,7 @@ impl Service {
                 )));
             }
             for row in rows {
-                let (here, advances) = place(&row).ok_or_else(|| {
-                    refused(format!("an entry that has no place in the list of {list}"))
-                })?;
+                let (here, advances) = place(&row);
                 if !advances {
                     let (found, before) = (printable(&here), printable(&after));
                     return Err(refused(format!(
@@ -1088,7 +1008,7 @@ impl Service {
     ///
     /// # Errors
     /// As [`Service::get`].
-    pub fn key(&self, name: &str) -> Result<Value, SdkError> {
+    pub fn key(&self, name: &str) -> Result<api::WholeKey, SdkError> {
         self.get(&format!("/v1/keys/{}", part(name)))
     }
 
@@ -1097,9 +1017,13 @@ impl Service {
     /// # Errors
     /// As [`Service::get`].
     pub fn add_anchor(&self, anchor: &shef_verify::TrustAnchor) -> Result<(), SdkError> {
-        let body = serde_json::json!({"name": anchor.name(), "kind": anchor.kind().name(), "debug": anchor.debug(),
-                                      "certificate": B64.encode(anchor.certificate().der())});
-        self.post::<Value>("/v1/trust-anchors", &body).map(drop)
+        let new = api::NewAnchor {
+            name: anchor.name().to_owned(),
+            kind: anchor.kind().name().to_owned(),
+            debug: anchor.debug(),
+            certificate: B64.encode(anchor.certificate().der()),
+        };
+        self.post::<api::AddedAnchor>("/v1/trust-anchors", &new).map(drop)
     }
 
     /// Adds reference values under an id.
@@ -1112,7 +1036,8 @@ impl Service {
         reference: &shef_verify::ReferenceValues,
     ) -> Result<(), SdkError> {
         let text = reference.to_toml()?;
-        self.put(&format!("/v1/corims/{}", part(id)), "application/toml", text.as_bytes()).map(drop)
+        let path = format!("/v1/corims/{}", part(id));
+        self.put::<api::AddedCorim>(&path, "application/toml", text.as_bytes()).map(drop)
     }
 
     /// Permits a signer of CoRIMs, under a name; `signer` is one `[[signer]]` (TOML).
@@ -1121,7 +1046,7 @@ impl Service {
     /// As [`Service::get`].
     pub fn add_signer(&self, name: &str, signer: &str) -> Result<(), SdkError> {
         let path = format!("/v1/signers/{}", part(name));
-        self.put(&path, "application/toml", signer.as_bytes()).map(drop)
+        self.put::<api::AddedSigner>(&path, "application/toml", signer.as_bytes()).map(drop)
     }
 
     /// Adds the reference values of a signed CoRIM under an id.
@@ -1130,7 +1055,7 @@ impl Service {
     /// As [`Service::get`].
     pub fn add_corim(&self, id: &str, corim: &[u8]) -> Result<(), SdkError> {
         let path = format!("/v1/corims/{}", part(id));
-        self.put(&path, "application/rim+cose", corim).map(drop)
+        self.put::<api::AddedCorim>(&path, "application/rim+cose", corim).map(drop)
     }
 
     /// Adds the next version of a policy, unless the newest one is the same; returns its
@@ -1140,9 +1065,9 @@ impl Service {
     /// As [`Service::get`].
     pub fn add_policy(&self, name: &str, policy: &shef_verify::Policy) -> Result<String, SdkError> {
         let text = policy.to_toml()?;
-        let answer =
-            self.put(&format!("/v1/policies/{}", part(name)), "application/toml", text.as_bytes())?;
-        Ok(format!("{name}@{}", answer["version"]))
+        let path = format!("/v1/policies/{}", part(name));
+        let answer: api::AddedPolicy = self.put(&path, "application/toml", text.as_bytes())?;
+        Ok(format!("{name}@{}", answer.version))
     }
 
     /// Removes a trust anchor, reference values, or a policy that no key names: `kind` is
@@ -1204,6 +1129,7 @@ fn tls_error(error: &io::Error) -> Option<rustls::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
 
     #[test]
     fn names_stay_one_part_of_a_path() {
@@ -1255,25 +1181,34 @@ mod tests {
         assert_ne!(service.exchange("GET", "/", "", None).unwrap_err().code(), "SHEF-AGT-003");
     }
 
+    /// An answer to an appraisal.
+    fn appraised(verdict: &str, checks: &Value) -> Value {
+        json!({
+            "verdict": verdict, "result": "a.b.c", "appraisal_id": "00", "policy": "default@1", "policy_sha256": "00", "added": "in a later version",
+            "appraisal": {"verdict": verdict, "layer": "kernel", "policy": "default", "policy_ids": [], "status": "affirming", "vector": {},
+                          "anchor": null, "warnings": [], "checks": checks},
+        })
+    }
+
     #[test]
     fn an_appraisal_without_acceptance_or_result_is_no_answer() {
         let dir = tempfile::tempdir().unwrap();
-        let mut answers = [
-            serde_json::json!({}),
-            serde_json::json!({"verdict": "denied", "result": "a.b.c"}),
-            serde_json::json!({"verdict": "accepted"}),
-            serde_json::json!({"verdict": "accepted", "result": "a.b.c"}),
-        ]
-        .into_iter();
+        let good = appraised("accepted", &json!([]));
+        let mut unsigned = good.clone();
+        unsigned.as_object_mut().unwrap().remove("result");
+        let denied = appraised("denied", &json!([]));
+        let mut answers = [json!({}), denied, unsigned, good].into_iter();
         let service = fake(dir.path(), move |_| answers.next().unwrap());
         let challenge = Challenge::of(vec![0; 32], "a".to_owned());
         let session = ServiceSession { token: "token".to_owned(), layer: Layer::Kernel, challenge };
         let appraise = || service.appraise(&session, b"evidence", None);
-        for expected in ["verdict is null", "verdict is \"denied\"", "there is no result"] {
+        for expected in
+            ["missing field `verdict`", "verdict is \"denied\"", "missing field `result`"]
+        {
             let error = appraise().unwrap_err();
             assert!(error.to_string().contains(expected), "{expected}: {error}");
         }
-        assert_eq!(appraise().unwrap()["result"], "a.b.c");
+        assert_eq!(appraise().unwrap().result, "a.b.c");
     }
 
     /// The answer to an earlier request with the same content was lost: the refusal of the second one
@@ -1281,12 +1216,11 @@ mod tests {
     #[test]
     fn an_appraisal_that_is_kept_is_an_answer() {
         let dir = tempfile::tempdir().unwrap();
-        let used = |kept: Value| serde_json::json!({"status": 409, "code": "SHEF-SVC-042", "detail": "used", "kept": kept});
-        let check = serde_json::json!({"code": "SHEF-ATT-031", "passed": false});
-        let checks = serde_json::json!({"checks": [check]});
+        let used = |kept: Value| json!({"type": "urn:shef:code:SHEF-SVC-042", "title": "used", "status": 409, "code": "SHEF-SVC-042", "detail": "used", "kept": kept});
+        let check = json!({"id": "measured", "code": "SHEF-ATT-031", "passed": false, "reached": true, "expected": "1", "actual": "0"});
         let mut answers = [
-            used(serde_json::json!({"verdict": "accepted", "result": "a.b.c"})),
-            used(serde_json::json!({"verdict": "denied", "result": "a.b.c", "appraisal": checks})),
+            used(appraised("accepted", &json!([]))),
+            used(appraised("denied", &json!([check]))),
             used(Value::Null),
         ]
         .into_iter();
@@ -1294,10 +1228,45 @@ mod tests {
         let challenge = Challenge::of(vec![0; 32], "a".to_owned());
         let session = ServiceSession { token: "token".to_owned(), layer: Layer::Kernel, challenge };
         let appraise = || service.appraise(&session, b"evidence", None);
-        assert_eq!(appraise().unwrap()["result"], "a.b.c");
+        assert_eq!(appraise().unwrap().result, "a.b.c");
         for code in ["SHEF-ATT-031", "SHEF-SVC-042"] {
             assert_eq!(appraise().unwrap_err().code(), code);
         }
+    }
+
+    /// A replica that stops ends the connection before its answer: what is safe to repeat is sent
+    /// again, once, and nothing else is.
+    #[test]
+    fn a_request_that_is_safe_to_repeat_survives_the_end_of_a_connection() {
+        use std::sync::Mutex;
+        let dir = tempfile::tempdir().unwrap();
+        let asked = Arc::new(Mutex::new((Vec::<String>::new(), 1)));
+        let seen = Arc::clone(&asked);
+        let service = fake(dir.path(), move |path| {
+            let (asked, cuts) = &mut *seen.lock().unwrap();
+            asked.push(path.to_owned());
+            if *cuts > 0 {
+                *cuts -= 1;
+                return json!("the connection ends");
+            }
+            json!({"key": "data", "box": "AA", "version": 1, "receipt": "AA", "head": {"seq": 1, "digest": "00".repeat(32)}, "expires": 9})
+        });
+        let with_cuts = |cuts| *asked.lock().unwrap() = (Vec::new(), cuts);
+        let sent = || asked.lock().unwrap().0.len();
+        let challenge = Challenge::of(vec![0; 32], "a".to_owned());
+        let session = ServiceSession { token: "token".to_owned(), layer: Layer::Kernel, challenge };
+        let release = || service.release(&session, "data", None, b"evidence");
+        assert_eq!(release().unwrap().head.seq, 1);
+        assert_eq!(sent(), 2);
+        // Twice in a row is a fault.
+        with_cuts(2);
+        assert_eq!(release().unwrap_err().code(), "SHEF-SDK-031");
+        assert_eq!(sent(), 2);
+        // A second version of a key would be another one.
+        with_cuts(1);
+        let rotated = service.post::<Value>("/v1/keys/data/rotate", &json!({}));
+        assert_eq!(rotated.unwrap_err().code(), "SHEF-SDK-031");
+        assert_eq!(sent(), 1);
     }
 
     /// A service that answers each path with a document from this function, and a client for it.
@@ -1361,6 +1330,9 @@ mod tests {
                     stream.read_line(&mut line).unwrap();
                 }
                 let answer = answer(first.split(' ').nth(1).unwrap());
+                if answer == json!("the connection ends") {
+                    continue;
+                }
                 let status = answer["status"].as_u64().unwrap_or(200);
                 let answer = answer.to_string();
                 let head = format!(
@@ -1379,8 +1351,8 @@ mod tests {
     #[test]
     fn a_service_that_is_not_valid_yet_is_named_as_such() {
         let dir = tempfile::tempdir().unwrap();
-        let service = fake_from(dir.path(), 3 * 86_400, |_| serde_json::json!({}));
-        let error = service.get("/healthz").unwrap_err();
+        let service = fake_from(dir.path(), 3 * 86_400, |_| json!({}));
+        let error = service.get::<Value>("/healthz").unwrap_err();
         let said = error.to_string();
         assert!(
             matches!(error, SdkError::ServiceExpired { .. })
@@ -1405,10 +1377,17 @@ mod tests {
 
     #[test]
     fn a_list_of_a_service_ends() {
-        let row = |n: usize| serde_json::json!({"name": format!("k{n:09}"), "ueid": format!("{n:09}"), "seq": n + 1});
+        let key = |n: usize| json!({"name": format!("k{n:09}"), "layer": "shield", "to": "evidence", "disabled": false, "version": 1, "version_disabled": false});
+        let device = |n: usize| json!({"ueid": format!("{n:09}"), "target": "t", "kernel_svn": 1, "highest_svn": 1, "verdict": "accepted", "first_seen": 0, "last_seen": 0, "last_appraised": null, "stale": false});
+        let receipt = |n: usize| json!({"seq": n + 1, "time": 0, "key": "k", "receipt": ""});
         let page = move |rows: std::ops::Range<usize>| {
-            let rows: Vec<Value> = rows.map(row).collect();
-            serde_json::json!({"keys": rows, "devices": rows, "receipts": rows, "next": "x", "tenant": "t"})
+            let [keys, devices, receipts]: [Vec<Value>; 3] = [
+                rows.clone().map(key).collect(),
+                rows.clone().map(device).collect(),
+                rows.map(receipt).collect(),
+            ];
+            let head = json!({"seq": 0, "digest": ""});
+            json!({"keys": keys, "devices": devices, "receipts": receipts, "next": null, "tenant": "t", "head": head, "kept": head})
         };
         let ended = |result: Result<usize, SdkError>, says: &str| {
             let error = result.expect_err(says);
@@ -1416,11 +1395,9 @@ mod tests {
         };
         let keys = |service: Service| service.keys().map(|all| all.len());
         let devices = |service: Service| {
-            service.devices(|device| device["ueid"] == "000000003").map(|all| all.len())
+            service.devices(|device| device.ueid == "000000003").map(|all| all.len())
         };
-        let receipts = |service: Service| {
-            service.receipts().map(|all| all["receipts"].as_array().unwrap().len())
-        };
+        let receipts = |service: Service| service.receipts().map(|all| all.receipts.len());
         // Honest lists, by path.
         let honest = move |path: &str| {
             let after = path
@@ -1437,7 +1414,7 @@ mod tests {
         ended(asked(move |_| page(0..PAGE), devices), "does not advance");
         ended(asked(move |_| page(0..PAGE), receipts), "does not advance");
         ended(asked(move |_| page(0..PAGE + 1), keys), "expected at most 1000");
-        ended(asked(|_| serde_json::json!({"keys": [{}]}), keys), "no place");
+        ended(asked(|_| json!({"keys": [{}], "next": null}), keys), "missing field `name`");
         // A list that advances for ever.
         let (mut at, mut next) = (0, 0);
         let endless = move |_: &str| {

@@ -169,7 +169,9 @@ impl Keep {
     /// # Errors
     /// SHEF-CLI-015, and service errors.
     pub fn service(&self, service: &Service) -> Result<(), CliError> {
-        self.write("receipts.json", service.receipts()?.to_string().as_bytes())?;
+        let receipts = serde_json::to_vec(&service.receipts()?)
+            .map_err(|error| CliError::internal(error.to_string()))?;
+        self.write("receipts.json", &receipts)?;
         self.write("jwks.json", &service.get_bytes("/.well-known/jwks.json")?)
     }
 

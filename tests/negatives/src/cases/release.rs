@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use shef_proto::evidence::Layer;
 use shef_proto::hpke_suite::{PublicKey, derive_key_pair};
 use shef_proto::receipt::{Audit, Head};
-use shef_verifierd::app::Clock;
 use shef_verifierd::config::Config;
 use shef_verifierd::run::start;
+use shef_verifierd::time::Clock;
 use tracing_subscriber::filter::LevelFilter;
 
 use super::Run;

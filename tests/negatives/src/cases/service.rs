@@ -11,10 +11,11 @@ use hyper::body::Frame;
 use serde_json::{Value, json};
 use shef_proto::evidence::Layer;
 use shef_proto::hpke_suite::derive_key_pair;
-use shef_verifierd::app::Clock;
+use shef_proto::service::Kind;
 use shef_verifierd::auth::Identity;
 use shef_verifierd::role::Role;
 use shef_verifierd::server::Peer;
+use shef_verifierd::time::Clock;
 use tower::ServiceExt as _;
 
 use super::Run;
@@ -52,8 +53,8 @@ pub fn answered(variant: impl Into<String>, answer: &HttpResponse) -> Seen {
 }
 
 fn problem(variant: impl Into<String>, status: u16, body: &Value) -> Seen {
-    let kind = shef_verifierd::problem::Kind::ALL.iter().find(|kind| body["code"] == kind.code());
-    let of_the_form = kind.is_some_and(|kind| kind.status() == status)
+    let code = Kind::CODES.iter().find(|code| body["code"] == code.id);
+    let of_the_form = code.is_some_and(|code| code.status == Some(status))
         && body["title"].is_string()
         && body["status"] == status;
     let code = if of_the_form {

@@ -6,28 +6,40 @@ use std::sync::Arc;
 use shef_files as files;
 use shef_proto::crypto::scrub::{DERIVATION, scrubbed};
 use shef_proto::hpke_suite::PublicKey;
+use zeroize::Zeroizing;
 
 use crate::config::Config;
-use crate::problem::{Kind, Result};
+use crate::problem::{Because, Kind, Problem, Result};
 use crate::secrets::{Kek, Signer, read_secret, sealed};
 use crate::vault::Vault;
 
-/// The token that a configuration names, if any.
+/// Does something with the token of a configuration, which must answer in time.
 ///
 /// # Errors
-/// It does not answer.
+/// The configuration names no token, it does not answer, or those of `work`.
 #[cfg(feature = "pkcs11")]
-pub fn vault(config: &Config) -> Result<Option<Arc<dyn Vault>>> {
-    config.pkcs11.as_ref().map(crate::vault::pkcs11::Token::open).transpose()
+fn with_token<T: Send + 'static>(
+    config: &Config,
+    work: impl FnOnce(Arc<dyn Vault>) -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let Some(token) = config.pkcs11.clone() else { return Err(no_token()) };
+    crate::vault::within(move || work(crate::vault::pkcs11::Token::open(&token)?))
 }
 
-/// The token that a configuration names, if any.
+/// Does something with the token of a configuration.
 ///
 /// # Errors
-/// None: a program without PKCS #11 refuses a configuration that names one.
+/// Always: a program without PKCS #11 refuses a configuration that names a token.
 #[cfg(not(feature = "pkcs11"))]
-pub fn vault(_: &Config) -> Result<Option<Arc<dyn Vault>>> {
-    Ok(None)
+fn with_token<T: Send + 'static>(
+    _: &Config,
+    _: impl FnOnce(Arc<dyn Vault>) -> Result<T> + Send + 'static,
+) -> Result<T> {
+    Err(no_token())
+}
+
+fn no_token() -> Problem {
+    Kind::Config.because("the configuration has no [pkcs11]")
 }
 
 /// Makes the keys that a configuration names and its token lacks.
@@ -35,10 +47,17 @@ pub fn vault(_: &Config) -> Result<Option<Arc<dyn Vault>>> {
 /// # Errors
 /// It names no token, or the token refuses or does not answer.
 pub fn make(config: &Config) -> Result<Vec<String>> {
-    let (Some(token), Some(vault)) = (&config.pkcs11, vault(config)?) else {
-        return Err(Kind::Config.because("the configuration has no [pkcs11]"));
-    };
-    vault.make(token.signing.as_deref(), token.kek.as_deref())
+    let token = config.pkcs11.clone().ok_or_else(no_token)?;
+    with_token(config, move |vault| vault.make(token.signing.as_deref(), token.kek.as_deref()))
+}
+
+/// Has the token seal a new KEK under its key with this label.
+///
+/// # Errors
+/// The configuration names no token, or the token refuses or does not answer.
+pub fn seal(config: &Config, label: &str, kek: &Zeroizing<[u8; 32]>) -> Result<Vec<u8>> {
+    let (label, kek) = (label.to_owned(), kek.clone());
+    with_token(config, move |vault| vault.seal(&label, &kek))
 }
 
 /// The KEK of a configuration.
@@ -54,18 +73,17 @@ pub fn kek(config: &Config) -> Result<Kek> {
 /// # Errors
 /// As for [`read_secret`], and those of the token.
 pub fn kek_in(path: &Path, config: &Config) -> Result<Kek> {
-    scrubbed::<DERIVATION, _>(|| match sealed(path)? {
-        None => Ok(Kek::new(&*read_secret(path)?)),
-        Some(sealed) => {
-            let named = config.pkcs11.as_ref().and_then(|token| token.kek.as_deref());
-            let (Some(label), Some(vault)) = (named, vault(config)?) else {
-                return Err(Kind::Material.because(format!(
-                    "{}: a token has sealed this KEK, and the configuration names none in pkcs11.kek",
-                    path.display()
-                )));
-            };
-            Ok(Kek::new(&*vault.open(label, &sealed)?))
-        }
+    let Some(sealed) = sealed(path)? else {
+        return scrubbed::<DERIVATION, _>(|| Ok(Kek::new(&*read_secret(path)?)));
+    };
+    let Some(label) = config.pkcs11.as_ref().and_then(|token| token.kek.clone()) else {
+        return Err(Kind::Material.because(format!(
+            "{}: a token has sealed this KEK, and the configuration names none in pkcs11.kek",
+            path.display()
+        )));
+    };
+    with_token(config, move |vault| {
+        scrubbed::<DERIVATION, _>(|| Ok(Kek::new(&*vault.open(&label, &sealed)?)))
     })
 }
 
@@ -89,10 +107,8 @@ pub fn signer(config: &Config) -> Result<Signer> {
             retired.push(PublicKey::from_bytes(&bytes).map_err(|error| bad(error.to_string()))?);
         }
     }
-    if let Some(label) = config.pkcs11.as_ref().and_then(|token| token.signing.as_deref())
-        && let Some(vault) = vault(config)?
-    {
-        return Signer::in_vault(vault, label, retired);
+    if let Some(label) = config.pkcs11.as_ref().and_then(|token| token.signing.clone()) {
+        return with_token(config, move |vault| Signer::in_vault(vault, &label, retired));
     }
     scrubbed::<DERIVATION, _>(|| Signer::new(&*read_secret(&config.signing_key)?, retired))
 }
