@@ -63,7 +63,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// For how long the last signature says whether the next one can be made.
 const FRESH: Duration = Duration::from_secs(2);
 
-/// Does something with a holder in a separate thread, and waits for [`PATIENCE`] at most.
+/// Does something with a holder in a separate thread, and waits for ten seconds at most.
 ///
 /// # Errors
 /// Those of `work`; it takes too long.
