@@ -1234,8 +1234,8 @@ mod tests {
         }
     }
 
-    /// A replica that stops ends the connection before its answer: what is safe to repeat is sent
-    /// again, once, and nothing else is.
+    /// A replica that stops may end the connection before its answer. The client then repeats reads,
+    /// sessions, appraisals and releases once, and no other request.
     #[test]
     fn a_request_that_is_safe_to_repeat_survives_the_end_of_a_connection() {
         use std::sync::Mutex;
