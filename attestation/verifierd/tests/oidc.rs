@@ -217,16 +217,22 @@ fn claims_of_a_provider_give_a_role() {
     refused(&service, &new.sign(&provider.claims()), "a provider that was removed");
 }
 
-/// The keys of a silent provider end at the age that the configuration allows; a change of it does not
-/// lose them.
-#[test]
-fn keys_end_at_their_age() {
+/// A provider with a key, a service that has fetched it, and a token that the service accepts.
+fn accepted() -> (Provider, Key, Service, String) {
     let provider = Provider::start();
     let key = Key::new("ec", Algorithm::ES256);
     provider.publish(&[&key]);
     let service = Service::with(|text| text + &provider.configuration(), Default::default());
     let token = key.sign(&provider.claims());
     assert_eq!(asks(&service, &token).0, 200);
+    (provider, key, service, token)
+}
+
+/// The keys of a silent provider end at the age that the configuration allows; a change of it does not
+/// lose them.
+#[test]
+fn keys_end_at_their_age() {
+    let (provider, _, service, token) = accepted();
     provider.silent.store(true, Ordering::Relaxed);
     let age = |seconds: u32| {
         let to = format!("audience = \"{AUDIENCE}\"\nkeys_seconds = {seconds}\n");
@@ -475,12 +481,7 @@ fn identities_of_one_tenant_share_its_refusals_that_become_events() {
 /// The owner of a provider learns nothing about servers that its documents name.
 #[test]
 fn a_provider_does_not_have_other_servers_looked_at() {
-    let provider = Provider::start();
-    let key = Key::new("ec", Algorithm::ES256);
-    provider.publish(&[&key]);
-    let service = Service::with(|text| text + &provider.configuration(), Default::default());
-    let token = key.sign(&provider.claims());
-    assert_eq!(asks(&service, &token).0, 200);
+    let (provider, key, service, token) = accepted();
     // An answer that is no set of keys.
     provider.page("/keys", json!({"internal": 1}));
     let changed = |line: &str| {
