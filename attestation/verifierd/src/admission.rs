@@ -21,7 +21,7 @@ use zeroize::Zeroizing;
 use crate::api::{Route, Shared, kbs, routes};
 use crate::app::App;
 use crate::audit;
-use crate::auth::{Identity, Rate, Standing, identify};
+use crate::auth::{Identity, Rate, Standing, identify, on_behalf_of};
 use crate::bodies::Held;
 use crate::config::Config;
 use crate::lanes::{Lane, Place};
@@ -72,7 +72,10 @@ async fn answer(
     let context = draft.filter(|_| !exceeds).map_or_else(Context::new, |draft| draft.begin(tenant));
     let mut response = match admitted {
         Ok((request, place, held)) => {
-            let response = next.run(request).with_context(context.clone()).await;
+            let caller = request.extensions().get::<Arc<dyn Standing>>();
+            let caller = caller.filter(|_| route.is_some_and(Route::may_give)).cloned();
+            let response = next.run(request).with_context(context.clone());
+            let response = on_behalf_of(caller, response).await;
             drop((place, held));
             response
         }

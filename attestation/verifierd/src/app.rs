@@ -156,7 +156,8 @@ impl App {
         app.sign_as(&app.signer.load()).await?;
         app.begin_as(&app.config.load().audience).await?;
         app.limit();
-        app.add_tenants().await?;
+        let tenants = app.store.add_tenants(&app.config.load_full().tenant_names()).await?;
+        app.store.serve(&tenants);
         app.bring_up_to_date().await?;
         app.begin().await?;
         Ok(Arc::new(app))
@@ -385,11 +386,6 @@ impl App {
         self.store.limit(limits.tenant_bytes, limits.tenant_rows);
     }
 
-    async fn add_tenants(&self) -> Result<()> {
-        let config = self.config.load_full();
-        self.store.add_tenants(&config.tenant_names()).await
-    }
-
     /// Applies a new configuration: tenants, tokens, limits, signing keys, KEK. The settings that
     /// [`Config::fixed`] lists stay unchanged. `number` is that of [`App::withdraw`].
     ///
@@ -404,13 +400,14 @@ impl App {
         self.store.check_kek(&kek).await?;
         self.sign_as(&signer).await?;
         self.begin_as(&config.audience).await?;
-        self.store.add_tenants(&config.tenant_names()).await?;
+        let tenants = self.store.add_tenants(&config.tenant_names()).await?;
         // Nothing waits from here on: rights that were withdrawn must not come back.
         if self.read.load(Ordering::Relaxed) != number {
             return Err(
                 Kind::Busy.because("a newer configuration was read before this one was in force")
             );
         }
+        self.store.serve(&tenants);
         self.config.store(config);
         self.limit();
         self.signer.store(Arc::new(signer));

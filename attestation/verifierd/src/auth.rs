@@ -39,6 +39,35 @@ pub trait Standing: Send + Sync {
     async fn confirmed(&self) -> Result<Arc<dyn Standing>>;
 }
 
+tokio::task_local! {
+    /// The caller of the request that this task handles, if the request may give a right.
+    static CALLER: Arc<dyn Standing>;
+}
+
+/// Handles a request. What it changes is only committed while its caller is [`certain`].
+pub async fn on_behalf_of<T>(
+    caller: Option<Arc<dyn Standing>>,
+    work: impl Future<Output = T>,
+) -> T {
+    match caller {
+        Some(caller) => CALLER.scope(caller, work).await,
+        None => work.await,
+    }
+}
+
+/// Checks, before a change is committed, that nothing has changed since its caller was identified: the
+/// change may have waited for the database.
+///
+/// # Errors
+/// The caller may have lost its rights.
+pub fn certain() -> Result<()> {
+    if CALLER.try_with(|caller| caller.is_certain()).unwrap_or(true) {
+        return Ok(());
+    }
+    let text = "the configuration has changed since this request began; send it again";
+    Err(Kind::Busy.because(text).retry_after(1))
+}
+
 /// A known caller: the key under which its requests and their bodies are counted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {

@@ -21,7 +21,7 @@ use crate::problem::{Because, Kind, Problem, Result};
 use crate::role::Role;
 use crate::secrets::{Signer, random};
 use crate::session::Challenge;
-use crate::step;
+use crate::spans;
 use crate::store::AppraisalRecord;
 use crate::work_queue::WorkQueue;
 
@@ -183,7 +183,7 @@ impl<'a> Case<'a> {
             (self.evidence.clone(), self.challenge.clone(), self.audience.clone());
         let (layer, shown_svn, now, chains) =
             (self.layer, self.shown_svn, self.now, Arc::clone(&self.app.chains));
-        let (caller, step) = (self.identity.clone(), step::begin("appraise"));
+        let (caller, step) = (self.identity.clone(), spans::step("appraise"));
         let work = move |work_queue: &WorkQueue| {
             let _inside = step.enter();
             let input = AppraisalInput {
@@ -261,7 +261,7 @@ impl<'a> Case<'a> {
     /// # Errors
     /// The signing key cannot be used.
     pub fn result(&self, appraised: &Appraised, form: Form) -> Result<String> {
-        let _step = step::begin("sign result");
+        let _step = spans::step("sign result");
         let (id, policy) = (hex::encode(form.id), self.policy.id());
         let issue = Issue {
             dialect: form.dialect,

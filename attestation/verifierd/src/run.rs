@@ -201,51 +201,79 @@ async fn every(
             _ = tick.tick() => {}
             () = server::stopped(&mut stop) => return,
         }
-        if let Err(problem) = work(Arc::clone(&app)).await {
+        // What waits for others, such as a provider, must not hold up the end.
+        let done = tokio::select! {
+            done = work(Arc::clone(&app)) => done,
+            () = server::stopped(&mut stop) => return,
+        };
+        if let Err(problem) = done {
             tracing::warn!(code = problem.kind.code(), %problem, what);
         }
     }
 }
 
+/// A new configuration that has taken from callers what they do not have in it, and gives nothing yet.
+struct Revoked {
+    config: Config,
+    /// Its number, by [`App::withdraw`].
+    number: u64,
+    /// The problems of revocation lists, whose last content stays in force.
+    lists: Vec<Problem>,
+}
+
 impl Running {
-    /// Applies revocations, which depend on nothing else: each revocation list, and what a new
-    /// configuration takes from callers.
-    ///
-    /// # Errors
-    /// The problems of lists; their last content stays in force.
-    pub fn revoke(&self, new: Option<&Config>) -> Result<(), Vec<Problem>> {
-        if let Some(new) = new {
-            self.app.withdraw(new);
+    /// Applies revocations, which depend on nothing else and wait for nothing: each revocation list,
+    /// and what a new configuration takes from callers.
+    fn revoke(&self, config: Config) -> Revoked {
+        let number = self.app.withdraw(&config);
+        let lists = self.narrow(Some(&config));
+        Revoked { config, number, lists }
+    }
+
+    /// Applies revocation lists, and what a new configuration takes from the holders of certificates.
+    /// Returns the problems of lists, whose last content stays in force.
+    pub fn narrow(&self, new: Option<&Config>) -> Vec<Problem> {
+        let narrowed = self.exchange(|held| held.narrowed(new.map(|new| &new.tls)));
+        narrowed.unwrap_or_else(|problem| vec![problem])
+    }
+
+    /// Replaces the TLS material by what is made of it, anew if a list came into force meanwhile.
+    fn exchange<T>(
+        &self,
+        make: impl Fn(&tls::Material) -> Result<(Arc<tls::Material>, T)>,
+    ) -> Result<T> {
+        loop {
+            let held = self.tls.load_full();
+            let (material, rest) = make(&held)?;
+            if Arc::ptr_eq(&self.tls.compare_and_swap(&held, material), &held) {
+                return Ok(rest);
+            }
         }
-        self.narrow(new)
     }
 
-    fn narrow(&self, new: Option<&Config>) -> Result<(), Vec<Problem>> {
-        let (material, bad) =
-            self.tls.load().narrowed(new.map(|new| &new.tls)).map_err(|problem| vec![problem])?;
-        self.tls.store(material);
-        if bad.is_empty() { Ok(()) } else { Err(bad) }
-    }
-
-    /// Applies a new configuration, [revocations](Self::revoke) first. Open connections stay; their
-    /// certificates are checked against it at their next request. A configuration lifts no
-    /// revocation: what its lists have lost stays revoked until the service restarts, with a
-    /// warning. Returns the names of changed settings that need a restart.
+    /// Applies a new configuration, revocations first. Open connections stay; their certificates are
+    /// checked against it at their next request. A configuration lifts no revocation: what its lists
+    /// have lost stays revoked until the service restarts, with a warning. Returns the names of changed
+    /// settings that need a restart.
     ///
     /// # Errors
     /// The new configuration cannot be used; the old one stays, without what was revoked.
     pub async fn reload(&self, config: Config) -> Result<Vec<&'static str>> {
-        // A new configuration may drop a list that cannot be read.
-        let number = self.app.withdraw(&config);
-        let revoked = self.narrow(Some(&config));
+        self.apply(self.revoke(config)).await
+    }
+
+    /// Applies the rest of a configuration.
+    async fn apply(&self, new: Revoked) -> Result<Vec<&'static str>> {
+        let Revoked { config, number, lists } = new;
         let result: Result<Vec<&'static str>> = async {
-            let tls = config.tls.clone();
-            self.tls.load().reloaded(&tls, self.app.now())?;
+            let (tls, held) = (config.tls.clone(), self.tls.load_full());
+            let (material, mut lost) = held.reloaded(&tls, self.app.now())?;
             let ignored = self.fixed.fixed(&config);
             self.app.reload(config, number).await?;
-            // Read again: lists may have changed.
-            let (server, lost) = self.tls.load().reloaded(&tls, self.app.now())?;
-            self.tls.store(server);
+            // A list that came into force in the meantime stays in force.
+            if !Arc::ptr_eq(&self.tls.compare_and_swap(&held, material), &held) {
+                lost = self.exchange(|held| held.reloaded(&tls, self.app.now()))?;
+            }
             // At once, as at the start, and without waiting for them.
             let app = Arc::clone(&self.app);
             tokio::spawn(async move {
@@ -259,26 +287,27 @@ impl Running {
             Ok(ignored)
         }
         .await;
-        self.reloaded(result.as_deref()).await;
-        if result.is_err()
-            && let Err(problems) = revoked
-        {
-            lists_stay(&problems);
+        // One that succeeds may leave out a list that cannot be read.
+        if result.is_err() {
+            lists_stay(&lists);
         }
+        self.reloaded(result.as_deref()).await;
         result
     }
 
-    /// Counts a reload, and records it as an event.
-    async fn reloaded(&self, result: Result<&[&'static str], &Problem>) {
+    /// Counts a reload. The future records it as an event, and waits for the database.
+    fn reloaded(
+        &self,
+        result: Result<&[&'static str], &Problem>,
+    ) -> impl Future<Output = ()> + use<> {
         self.app.metrics.reloaded(result.is_ok());
-        match result {
-            Ok([]) => self.app.note("reload", "").await,
-            Ok(ignored) => {
-                let what = format!("not before a restart: {}", ignored.join(", "));
-                self.app.note("reload", &what).await;
-            }
-            Err(problem) => self.app.note("reload-refused", problem.kind.code()).await,
-        }
+        let (action, what) = match result {
+            Ok([]) => ("reload", String::new()),
+            Ok(ignored) => ("reload", format!("not before a restart: {}", ignored.join(", "))),
+            Err(problem) => ("reload-refused", problem.kind.code().to_owned()),
+        };
+        let app = Arc::clone(&self.app);
+        async move { app.note(action, &what).await }
     }
 
     /// Shuts down: no new connections, open requests may finish, then the database closes, and the
@@ -404,24 +433,18 @@ pub async fn run(path: PathBuf, ready: impl FnOnce(SocketAddr)) -> Result<()> {
     let (mut reloading, mut next) = (None, None);
     loop {
         if reloading.is_none()
-            && let Some(config) = next.take()
+            && let Some(revoked) = next.take()
         {
-            reloading = Some(Box::pin(running.reload(config)));
+            reloading = Some(Box::pin(running.apply(revoked)));
         }
         tokio::select! {
             _ = hup.recv() => match Config::read(&path) {
-                Ok(config) => {
-                    if let Err(problems) = running.revoke(Some(&config)) {
-                        lists_stay(&problems);
-                    }
-                    next = Some(config);
-                }
+                Ok(config) => next = Some(running.revoke(config)),
                 Err(problem) => {
-                    if let Err(problems) = running.revoke(None) {
-                        lists_stay(&problems);
-                    }
-                    running.reloaded(Err(&problem)).await;
+                    lists_stay(&running.narrow(None));
                     tell(Err(&problem));
+                    // On its own: the next signal must not wait for the database.
+                    tokio::spawn(running.reloaded(Err(&problem)));
                 }
             },
             result = under_way(reloading.as_mut()) => {

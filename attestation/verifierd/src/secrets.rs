@@ -21,7 +21,7 @@ use shef_verify::jwt::{self, JwtError, JwtKey};
 use zeroize::Zeroizing;
 
 use crate::problem::{Because, Kind, Problem, Result};
-use crate::step;
+use crate::spans;
 use crate::vault::{Vault, VaultKey};
 
 /// The operating system's randomness.
@@ -334,7 +334,7 @@ impl Signer {
     /// # Errors
     /// The token that holds the key does not answer.
     pub fn receipt(&self, receipt: &Receipt) -> Result<Vec<u8>> {
-        let _step = step::begin("sign receipt");
+        let _step = spans::step("sign receipt");
         match &self.held {
             Held::Here { cose, .. } => Ok(receipt.sign(cose)),
             Held::Vault(key) => {

@@ -20,7 +20,7 @@ use tokio::time::timeout;
 use crate::auth::Identity;
 use crate::metrics::{Counter, Metrics};
 use crate::problem::{Because, Kind, Result};
-use crate::step;
+use crate::spans;
 
 /// How long work waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -151,7 +151,7 @@ impl WorkQueue {
 
 impl Evaluate for WorkQueue {
     fn evaluate(&self, policy: &Rego, input: &str) -> Result<bool, RegoError> {
-        let step = step::begin("evaluate policy in Rego");
+        let step = spans::step("evaluate policy in Rego");
         let answer = self.workers.evaluate(policy, input);
         drop(step);
         let reason = match &answer {

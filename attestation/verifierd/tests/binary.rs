@@ -668,23 +668,57 @@ fn a_file_with_an_error_holds_no_revocation_back() {
     revokes(|dir| dir.configure(|text| text.replace("[storage]", "[storag]")), 3);
 }
 
+/// A transaction of another process, for whose end writers wait.
+fn held_database(dir: &Dir) -> (sqlx::SqliteConnection, tokio::runtime::Runtime) {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let database = dir.path.join("verifierd.db");
+    let connection = runtime.block_on(async {
+        let mut connection =
+            sqlx::SqliteConnection::connect(database.to_str().unwrap()).await.unwrap();
+        sqlx::query("BEGIN EXCLUSIVE").execute(&mut connection).await.unwrap();
+        connection
+    });
+    (connection, runtime)
+}
+
 #[test]
 fn a_database_that_another_process_holds_holds_no_revocation_back() {
-    revokes(
-        |dir| {
-            // Writers wait until the end of this transaction.
-            let runtime = tokio::runtime::Runtime::new().unwrap();
-            let database = dir.path.join("verifierd.db");
-            let connection = runtime.block_on(async {
-                let mut connection =
-                    sqlx::SqliteConnection::connect(database.to_str().unwrap()).await.unwrap();
-                sqlx::query("BEGIN EXCLUSIVE").execute(&mut connection).await.unwrap();
-                connection
-            });
-            (connection, runtime)
-        },
-        0,
-    );
+    revokes(held_database, 0);
+}
+
+/// A file that is refused becomes an event, which waits for the database. What the next file takes away
+/// does not wait for that.
+#[test]
+fn a_file_with_an_error_holds_up_no_later_one() {
+    let dir = dir();
+    let folder = dir.path.to_str().unwrap();
+    let tenant = "\n[[tenant]]\nname = \"other\"\n";
+    dir.configure(|text| text + tenant);
+    let client =
+        ["client", "--dir", folder, "--tenant", "other", "--role", "operator", "--name", "o"];
+    assert!(command(&client).status.success());
+    let process = run(&dir);
+    let other = Client::new(&dir.path, process.client.url(), Some("o"));
+    other.get("/v1/keys").ok();
+    let held = held_database(&dir);
+    dir.configure(|text| text.replace("[storage]", "[storag]"));
+    signal(&process.child, "-HUP");
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    dir.configure(|text| text.replace("[storag]", "[storage]").replace(tenant, ""));
+    let start = std::time::Instant::now();
+    signal(&process.child, "-HUP");
+    while other.get("/v1/keys").status != 401 {
+        let waited = start.elapsed();
+        assert!(waited.as_secs() < 3, "what was taken away is there after {waited:?}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    drop(held);
+    let start = std::time::Instant::now();
+    while process.client.events("action", "reload", ["who", "what"]).is_empty() {
+        assert!(start.elapsed().as_secs() < 60, "the second file is not in force");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    ends(process);
 }
 
 /// A list that is not in the configuration revokes nothing, and a file has one purpose.

@@ -279,6 +279,26 @@ fn what_was_in_progress_adds_nothing_to_an_erased_tenant() {
     service.runtime.block_on(app.store.record("acme", &record, 5)).unwrap();
 }
 
+/// A reload that a newer configuration overtakes does not begin to serve the tenants of its own: requests
+/// of a tenant that was erased in the meantime may still be in progress.
+#[test]
+fn a_reload_that_is_overtaken_opens_no_erased_tenant() {
+    let more = "\n[[tenant]]\nname = \"acme\"\n";
+    let service = Service::with(|text| text + more, Clock::System);
+    let (app, whole) = (&service.running().app, config(&service));
+    let mut without = whole.clone();
+    without.tenants.retain(|tenant| tenant.name != "acme");
+    let overtaken = app.withdraw(&whole);
+    app.withdraw(&without);
+    service.runtime.block_on(async {
+        erase::erase(&without, "acme", now()).await.unwrap();
+        let refused = app.reload(whole, overtaken).await.unwrap_err();
+        assert_eq!(refused.kind, Kind::Busy);
+        let added = app.store.event(&Event::own("acme", now()), "refused", "a key").await;
+        assert_eq!(added.map_err(|problem| problem.kind), Err(Kind::Erased));
+    });
+}
+
 /// What a replica answers that still has a tenant after it was erased: nothing is added.
 pub fn adds_nothing(stale: &Client, device: &Device) {
     let erased = |answer: HttpResponse| drop(answer.problem(403, "SHEF-SVC-067"));

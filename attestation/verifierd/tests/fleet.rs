@@ -473,12 +473,12 @@ fn revocation_depends_on_nothing_else_in_the_configuration() {
         with_token.get("/v1/devices").problem(401, "SHEF-SVC-027");
         // One more certificate, while the file cannot be read at all.
         revoke("stays.pem", false).unwrap();
-        service.running().revoke(None).unwrap();
+        assert!(service.running().narrow(None).is_empty());
         assert_eq!(refused(), [true, true, false], "{with}");
         // An unreadable list readmits no client.
         let list = std::fs::read(dir.join("crl.pem")).unwrap();
         std::fs::write(dir.join("crl.pem"), "nothing").unwrap();
-        assert!(service.running().revoke(None).is_err());
+        assert!(!service.running().narrow(None).is_empty());
         assert_eq!(refused(), [true, true, false], "{with}");
         std::fs::write(dir.join("crl.pem"), list).unwrap();
         // A CA that the configuration does not name any more.

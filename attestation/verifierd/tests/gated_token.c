@@ -1,6 +1,5 @@
-/* A library of PKCS #11 whose signatures wait while the file $GATE exists, and which lists no slots
-   while $GATE.slots does. Everything else is
-   SoftHSM's. Each signature adds a byte to the file $SIGNED when it begins, and another when it ends. */
+/* A library of PKCS #11 whose signatures wait while the file $GATE exists, and take 1.5 s longer
+   while $GATE.slow does, and which lists no slots while $GATE.slots does. Everything else is SoftHSM's. Each signature adds a byte to the file $SIGNED when it begins, and another when it ends. */
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -27,11 +26,18 @@ static void say(void) {
     }
 }
 
+static int there(const char *which) {
+    char gate[4096];
+    snprintf(gate, sizeof gate, "%s%s", getenv("GATE"), which);
+    return access(gate, F_OK) == 0;
+}
+
 static unsigned long gated(unsigned long session, void *data, unsigned long length, void *out,
                            unsigned long *space) {
     if (!out) return sign(session, data, length, out, space); /* asks for the length */
     say();
-    while (access(getenv("GATE"), F_OK) == 0) usleep(5000);
+    while (there("")) usleep(5000);
+    if (there(".slow")) usleep(1500000);
     unsigned long result = sign(session, data, length, out, space);
     say();
     return result;
@@ -39,9 +45,7 @@ static unsigned long gated(unsigned long session, void *data, unsigned long leng
 
 static unsigned long gated_slots(unsigned long present, void *out, unsigned long count, void *a,
                                  unsigned long *b) {
-    char gate[4096];
-    snprintf(gate, sizeof gate, "%s.slots", getenv("GATE"));
-    while (access(gate, F_OK) == 0) usleep(5000);
+    while (there(".slots")) usleep(5000);
     return slots(present, out, count, a, b);
 }
 

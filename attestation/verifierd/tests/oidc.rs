@@ -277,6 +277,26 @@ fn a_caller_who_leaves_keeps_no_keys_from_the_others() {
 }
 
 #[test]
+fn providers_that_do_not_answer_hold_up_no_end() {
+    // It accepts connections, and nothing more.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    let provider = |number: usize| {
+        format!(
+            "\n[[oidc]]\nissuer = \"https://{address}/{number}\"\naudience = \"{AUDIENCE}\"\nca = \"ca.pem\"\n\
+             [[oidc.grant]]\nclaim = \"scope\"\nvalue = \"attest\"\ntenant = \"default\"\nrole = \"attest\"\n"
+        )
+    };
+    let all: String = (0..4).map(provider).collect();
+    let mut service = Service::with(|text| text + &all, Default::default());
+    let _asked = silent.accept().unwrap();
+    let start = std::time::Instant::now();
+    service.stop();
+    let took = start.elapsed();
+    assert!(took.as_secs() < 4, "the end took {took:?}");
+}
+
+#[test]
 fn forged_tokens_are_refused() {
     let provider = Provider::start();
     let (rsa, ec) = (Key::new("rsa", Algorithm::RS256), Key::new("ec", Algorithm::ES256));

@@ -837,6 +837,47 @@ fn what_waits_for_an_erasure_adds_nothing() {
     runtime.block_on(pool.close());
 }
 
+/// The change of a caller that is removed while it waits for the database is not made.
+#[test]
+fn a_caller_that_is_removed_changes_nothing_any_more() {
+    let Some(server) = Postgres::start() else { return };
+    let (service, acme, without) = with_acme(&server);
+    let runtime = &service.runtime;
+    add_policy(&acme);
+    let lost = |value: &str| json!({"kind": "serial", "value": value, "reason": "lost"});
+    acme.post("/v1/revocations", &lost("01")).ok();
+    let (pool, held) = runtime.block_on(async {
+        let pool = sqlx::PgPool::connect(&server.url()).await.unwrap();
+        let mut held = pool.begin().await.unwrap();
+        let lock = "UPDATE tenant SET swept = swept WHERE name = 'acme'";
+        sqlx::query(lock).execute(&mut *held).await.unwrap();
+        (pool, held)
+    });
+    let waits = "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+    let text = "id = \"p\"\nroot_of_trust = [\"simulated\"]\nmin_kernel_svn = 2\n";
+    let toml = [("content-type", "application/toml")];
+    std::thread::scope(|scope| {
+        let change = || acme.send("PUT", "/v1/policies/p", &toml, text.as_bytes());
+        let change = scope.spawn(change);
+        until(runtime, &pool, waits, 1);
+        let taken = scope.spawn(|| acme.post("/v1/revocations", &lost("02")));
+        let given = scope.spawn(|| acme.send("DELETE", "/v1/revocations/serial/01", &[], b""));
+        // These wait for their turn in the service.
+        std::thread::sleep(Duration::from_millis(500));
+        service.running().app.withdraw(&without);
+        runtime.block_on(held.rollback()).unwrap();
+        for refused in [change, given] {
+            refused.join().unwrap().problem(503, "SHEF-SVC-030");
+        }
+        // What only takes a right away is done.
+        taken.join().unwrap().ok();
+    });
+    let left = "SELECT (SELECT COUNT(*) FROM policy WHERE tenant = 'acme' AND name = 'p') + 10 * (SELECT COUNT(*) FROM revocation \
+                WHERE tenant = 'acme')";
+    assert_eq!(count(runtime, &pool, left), 20);
+    runtime.block_on(pool.close());
+}
+
 /// `check` reports an empty database that `run` could not use, and `restore` makes no database.
 #[test]
 fn an_empty_database_is_no_restored_one_and_needs_the_right_to_make_tables() {

@@ -513,6 +513,61 @@ fn a_receipt_that_was_signed_too_late_is_signed_anew() {
     assert!(held.ok(&["audit"]).contains("receipts 1 to 2 hold"));
 }
 
+/// A replica whose token is slow does not lose to one whose token is quick for ever: at last, the other
+/// one waits for it.
+#[test]
+fn a_replica_with_a_slow_token_releases_beside_a_quick_one() {
+    let Some(held) = Held::new() else { return };
+    let Some(server) = Postgres::start() else { return };
+    held.dir.configure(|text| text.replace("sqlite:verifierd.db", &server.url()));
+    held.furnished();
+    let (slow, quick) = (Gated::run(&held, "slow"), Gated::run(&held, "quick"));
+    let device = Device::new(1);
+    furnish(&slow.process.client, &device);
+    slow.process.client.put_key("data").ok();
+    let wanted = request(&slow.process.client, &device);
+    std::fs::write(slow.gate.with_extension("slow"), "").unwrap();
+    std::thread::scope(|scope| {
+        let releasing = scope.spawn(|| slow.process.client.post("/v1/release", &wanted));
+        let mut others = 0;
+        while !releasing.is_finished() {
+            others += usize::from(release(&quick.process.client, &device).status == 200);
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        releasing.join().unwrap().ok();
+        assert!(others > 3, "the other replica released {others} times: the test shows nothing");
+    });
+    ends(slow.process);
+    ends(quick.process);
+    assert!(held.ok(&["audit"]).contains("hold"));
+}
+
+/// Another token takes the place of one that hangs in a login.
+#[test]
+fn a_token_that_hangs_holds_up_no_other() {
+    let Some(held) = Held::new() else { return };
+    held.furnished();
+    let (gated, device) = (Gated::run(&held, "only"), Device::new(1));
+    furnish(&gated.process.client, &device);
+    let (library, other) = (held.dir.path.join("gated.so"), held.dir.path.join("other.so"));
+    std::fs::copy(MODULE, &other).unwrap();
+    let slots = gated.gate.with_extension("slots");
+    std::fs::write(&slots, "").unwrap();
+    let reloads = |result: &str| {
+        let metrics = gated.process.client.get("/metrics").ok_bytes();
+        let line = format!("shef_reloads_total{{result=\"{result}\"}} 1\n");
+        String::from_utf8_lossy(&metrics).contains(&line)
+    };
+    signal(&gated.process.child, "-HUP");
+    until(|| reloads("refused"));
+    held.dir.configure(|text| text.replace(library.to_str().unwrap(), other.to_str().unwrap()));
+    signal(&gated.process.child, "-HUP");
+    until(|| reloads("done"));
+    result(&gated.process.client, &device);
+    std::fs::remove_file(&slots).unwrap();
+    ends(gated.process);
+}
+
 /// The flags of a token in the file of SoftHSM, which itself sets neither of these: a token of another
 /// kind has counted wrong PINs.
 fn set_flags(held: &Held, from: u64, to: u64) {

@@ -141,6 +141,17 @@ impl Route {
         })
     }
 
+    /// Whether it may give a right or add something: only to take a right away, a caller needs none at
+    /// the end.
+    #[must_use]
+    pub fn may_give(&self) -> bool {
+        match self.lane() {
+            Some(Lane::Change) => true,
+            Some(Lane::Revoke) => self.method == "DELETE",
+            _ => false,
+        }
+    }
+
     /// Whether its body may hold a key.
     #[must_use]
     pub fn brings_key(&self) -> bool {

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use super::{ALGORITHMS, cut, usable};
 use crate::config::{Oidc, Source};
-use crate::outbound;
+use crate::http_client;
 use crate::problem::{Because, Kind, Problem, Result};
 
 /// How old keys get before they are fetched again.
@@ -177,7 +177,7 @@ fn problem(source: &Source, why: &str) -> Problem {
 /// The first that cannot.
 pub fn readable(sources: &[Source]) -> Result<()> {
     for ca in sources.iter().filter_map(|source| source.ca.as_deref()) {
-        outbound::agent(Some(ca), PATIENCE)
+        http_client::agent(Some(ca), PATIENCE)
             .map_err(|why| Kind::Material.because(format!("oidc: {why}")))?;
     }
     Ok(())
@@ -206,7 +206,7 @@ struct Published {
 }
 
 fn fetched(source: &Source) -> Result<JwkSet, String> {
-    let agent = outbound::agent(source.ca.as_deref(), PATIENCE)?.https_only(true).build().into();
+    let agent = http_client::agent(source.ca.as_deref(), PATIENCE)?.https_only(true).build().into();
     let uri = match &source.jwks_uri {
         Some(uri) => uri.clone(),
         None => {

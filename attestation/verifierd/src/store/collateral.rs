@@ -5,7 +5,7 @@
 use shef_verify::name;
 
 use super::erase::remember_gone;
-use super::erased::{lock, lock_by, same_erasures};
+use super::erased::{CHANGE, lock, same_erasures};
 use super::events::{Event, record_event};
 use super::quota::hold_quota;
 use super::turns::Turn;
@@ -243,7 +243,10 @@ pub enum Changed<T> {
 }
 
 /// Locks the tenant's row, which serialises changes of its collateral.
-const RAISE: &str = same_erasures!("UPDATE tenant SET generation = generation + 1 WHERE name = $1");
+const RAISE: [&str; 2] = [concat!(
+    same_erasures!("UPDATE tenant SET generation = generation + 1 WHERE name = $1"),
+    " RETURNING erased"
+); 2];
 
 /// Reads all collateral of a tenant through a pool or in a transaction.
 macro_rules! rows {
@@ -611,7 +614,7 @@ impl Store {
         let _turn = self.turns.durable(tenant).await?;
         on!(self, |pools| {
             let mut tx = pools.durable.begin_with(pools.begin).await?;
-            lock!(self, tx, tenant);
+            lock!(self, tx, tenant, CHANGE);
             remember!(tx, tenant, versions);
             tx.commit().await?;
             Ok(())
@@ -644,7 +647,7 @@ impl Store {
         let tenant = event.tenant;
         on!(self, |pools| {
             let mut tx = pools.durable.begin_with(pools.begin).await?;
-            lock_by!(RAISE, self, tx, tenant);
+            lock!(self, tx, tenant, RAISE);
             let mut what = change.what();
             let mut number = 0;
             // `None`: nothing of this name. `false`: no change.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::erased::lock;
+use super::erased::{CHANGE, lock};
 use super::events::{Event, record_event};
 use super::keys::named;
 use super::{Backend, Store, on};
@@ -67,7 +67,7 @@ impl Store {
         let tenant = event.tenant;
         on!(self, |pools| {
             let mut tx = pools.durable.begin_with(pools.begin).await?;
-            lock!(self, tx, tenant);
+            lock!(self, tx, tenant, CHANGE);
             let newest: Option<(i64,)> =
                 sqlx::query_as("SELECT version FROM key_name WHERE tenant = $1 AND name = $2")
                     .bind(tenant)

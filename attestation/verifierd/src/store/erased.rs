@@ -19,52 +19,31 @@ macro_rules! same_erasures {
 }
 pub(super) use same_erasures;
 
-/// Locks a tenant until the end of a transaction, by a statement with [`same_erasures`].
-macro_rules! lock_by {
-    ($sql:expr, $store:expr, $tx:expr, $tenant:expr) => {{
+/// Locks a tenant until the end of a transaction, unless it was erased: by a statement with
+/// [`same_erasures`] for each database, which returns a row.
+macro_rules! lock {
+    ($store:expr, $tx:expr, $tenant:expr, $by:expr) => {{
         let tenant: &str = $tenant;
-        let locked = sqlx::query($sql)
+        let locked: Option<(i64,)> = sqlx::query_as($store.by_database($by))
             .bind(tenant)
             .bind($store.served.erasures(tenant))
-            .execute(&mut *$tx)
-            .await?
-            .rows_affected();
-        if locked == 0 {
+            .fetch_optional(&mut *$tx)
+            .await?;
+        if locked.is_none() {
             return Err($crate::store::erased::gone(tenant));
         }
     }};
-}
-pub(super) use lock_by;
-
-/// Locks a tenant until the end of a transaction.
-macro_rules! lock {
-    ($store:expr, $tx:expr, $tenant:expr) => {
-        $crate::store::erased::lock_by!($crate::store::erased::LOCK, $store, $tx, $tenant)
-    };
 }
 pub(super) use lock;
 
-/// Checks that a tenant was not erased, nor is until the end of the transaction: by a lock that only an
-/// erasure waits for. A writer of SQLite is alone.
-macro_rules! hold_tenant {
-    ($store:expr, $tx:expr, $tenant:expr) => {{
-        let tenant: &str = $tenant;
-        let there: Option<(i64,)> =
-            sqlx::query_as($store.by_database($crate::store::erased::THERE))
-                .bind(tenant)
-                .bind($store.served.erasures(tenant))
-                .fetch_optional(&mut *$tx)
-                .await?;
-        if there.is_none() {
-            return Err($crate::store::erased::gone(tenant));
-        }
-    }};
-}
-pub(super) use hold_tenant;
+/// For a change, which other changes wait for.
+pub(super) const CHANGE: [&str; 2] = [concat!(
+    same_erasures!("UPDATE tenant SET swept = swept WHERE name = $1"),
+    " RETURNING erased"
+); 2];
 
-pub(super) const LOCK: &str = same_erasures!("UPDATE tenant SET swept = swept WHERE name = $1");
-/// For SQLite and PostgreSQL.
-pub(super) const THERE: [&str; 2] = [
+/// For a record, which only an erasure waits for. A writer of SQLite is alone.
+pub(super) const RECORD: [&str; 2] = [
     same_erasures!("SELECT erased FROM tenant WHERE name = $1"),
     concat!(same_erasures!("SELECT erased FROM tenant WHERE name = $1"), " FOR KEY SHARE"),
 ];
@@ -74,6 +53,13 @@ pub(super) fn gone(tenant: &str) -> Problem {
     Kind::Erased.because(format!(
         "tenant {tenant} was erased while this service had it in its configuration"
     ))
+}
+
+/// A tenant that has a row, and how many times it was erased.
+#[derive(Clone, Debug)]
+pub struct Erasures {
+    pub(super) tenant: String,
+    pub(super) count: i64,
 }
 
 /// When a store began to serve a tenant.
@@ -105,11 +91,14 @@ impl Served {
         }
     }
 
-    /// Begins to serve a tenant, unless it is served.
-    pub(super) fn begin(&self, tenant: &str, erasures: i64) {
+    /// Begins to serve those of these tenants that are not served, and ends the service of all others.
+    pub(super) fn serve(&self, tenants: &[Erasures]) {
+        self.keep(&tenants.iter().map(|known| known.tenant.as_str()).collect::<Vec<_>>());
         let mut all = self.all();
-        if !all.get(tenant).is_some_and(|since| since.serves) {
-            all.insert(tenant.to_owned(), Since { erasures, serves: true });
+        for Erasures { tenant, count } in tenants {
+            if !all.get(tenant).is_some_and(|since| since.serves) {
+                all.insert(tenant.clone(), Since { erasures: *count, serves: true });
+            }
         }
     }
 }

@@ -4,7 +4,7 @@
 use serde::{Serialize, Serializer};
 use shef_proto::event;
 
-use super::erased::lock;
+use super::erased::{CHANGE, lock};
 use super::{Store, on, row};
 use crate::problem::{Kind, Result};
 
@@ -85,8 +85,17 @@ macro_rules! last_event {
 }
 pub(crate) use last_event;
 
-/// Writes an event in a transaction that holds the tenant's row.
+/// Writes the event of a change, at its end, in a transaction that holds the tenant's row.
 macro_rules! record_event {
+    ($tx:expr, $event:expr, $action:expr, $what:expr) => {{
+        $crate::auth::certain()?;
+        $crate::store::events::append_event!($tx, $event, $action, $what);
+    }};
+}
+pub(crate) use record_event;
+
+/// Writes an event in a transaction that holds the tenant's row.
+macro_rules! append_event {
     ($tx:expr, $event:expr, $action:expr, $what:expr) => {{
         let event: &$crate::store::events::Event<'_> = $event;
         let (seq, previous) = $crate::store::events::last_event!($tx, event.tenant).unwrap_or_default();
@@ -113,7 +122,7 @@ macro_rules! record_event {
             .await?;
     }};
 }
-pub(crate) use record_event;
+pub(crate) use append_event;
 
 impl Store {
     /// Records an event that changes nothing: a refusal.
@@ -124,8 +133,8 @@ impl Store {
         let _turn = self.turns.quick(event.tenant).await?;
         on!(self, |pools| {
             let mut tx = pools.quick.begin_with(pools.begin_quick).await?;
-            lock!(self, tx, event.tenant);
-            record_event!(tx, event, action, what);
+            lock!(self, tx, event.tenant, CHANGE);
+            append_event!(tx, event, action, what);
             tx.commit().await?;
             Ok(())
         })

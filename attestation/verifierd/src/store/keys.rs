@@ -1,6 +1,6 @@
 //! Keys and their versions.
 
-use super::erased::lock;
+use super::erased::{CHANGE, lock};
 use super::events::{Event, record_event};
 use super::quota::hold_quota;
 use super::rekey::hold_kek;
@@ -121,7 +121,7 @@ impl Store {
         on!(self, |pools| {
             let mut tx = pools.durable.begin_with(pools.begin).await?;
             hold_kek!(tx, kek);
-            lock!(self, tx, tenant);
+            lock!(self, tx, tenant, CHANGE);
             let version = match new_key {
                 Some((layer, to_host)) => {
                     let added: Option<(i64,)> = sqlx::query_as(
@@ -268,7 +268,7 @@ impl Store {
         on!(self, |pools| {
             let (tenant, off) = (event.tenant, i64::from(disabled));
             let mut tx = pools.durable.begin_with(pools.begin).await?;
-            lock!(self, tx, tenant);
+            lock!(self, tx, tenant, CHANGE);
             let known: Option<(i64,)> = match version {
                 None => sqlx::query_as("SELECT disabled FROM key_name WHERE tenant = $1 AND name = $2").bind(tenant).bind(name),
                 Some(version) => sqlx::query_as("SELECT disabled FROM key_version WHERE tenant = $1 AND name = $2 AND version = $3")

@@ -32,6 +32,7 @@ pub use collateral::{
     AnchorRow, Change, Changed, CollateralRows, CorimRow, CorimVersion, PolicyRow, RevocationRow,
     SignerRow, revoked_value,
 };
+pub use erased::Erasures;
 pub use events::{Event, EventRow};
 pub use keys::{KeyRow, KeyVersionRow, NewVersion};
 pub use receipts::{FORGET, Heads, ReceiptRow};
@@ -496,13 +497,13 @@ impl Store {
         })
     }
 
-    /// Begins to serve the configured tenants, and creates the missing rows; ends the service of
-    /// others. Nothing is added to a tenant that is erased while it is served.
+    /// Creates the missing rows of these tenants. Returns what [`Store::serve`] needs to know of them.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn add_tenants(&self, names: &[&str]) -> Result<()> {
+    pub async fn add_tenants(&self, names: &[&str]) -> Result<Vec<Erasures>> {
         on!(self, |pools| {
+            let mut all = Vec::new();
             for name in names {
                 sqlx::query(
                     "INSERT INTO tenant (name, generation, seq, head, kept_seq, kept_head, swept) VALUES ($1, 1, 0, $2, 0, $2, 0) \
@@ -512,16 +513,20 @@ impl Store {
                 .bind(shef_proto::receipt::genesis(name).to_vec())
                 .execute(&pools.durable)
                 .await?;
-                let (erasures,): (i64,) =
-                    sqlx::query_as("SELECT erased FROM tenant WHERE name = $1")
-                        .bind(name)
-                        .fetch_one(&pools.durable)
-                        .await?;
-                self.served.begin(name, erasures);
+                let (count,): (i64,) = sqlx::query_as("SELECT erased FROM tenant WHERE name = $1")
+                    .bind(name)
+                    .fetch_one(&pools.durable)
+                    .await?;
+                all.push(Erasures { tenant: (*name).to_owned(), count });
             }
-            self.keep_tenants(names);
-            Ok(())
+            Ok(all)
         })
+    }
+
+    /// Begins to serve these tenants, and ends the service of others. Nothing is added to a tenant that
+    /// is erased while it is served.
+    pub fn serve(&self, tenants: &[Erasures]) {
+        self.served.serve(tenants);
     }
 
     /// Ends the service of all tenants but these.

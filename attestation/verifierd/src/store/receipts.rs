@@ -2,7 +2,7 @@
 
 use shef_proto::receipt::{self, Head};
 
-use super::erased::lock;
+use super::erased::{CHANGE, lock};
 use super::events::{Event, record_event};
 use super::{Store, on, row};
 use crate::problem::{Because, Kind, Problem, Result};
@@ -155,7 +155,7 @@ impl Store {
         let _turn = self.turns.durable(event.tenant).await?;
         on!(self, |pools| {
             let mut tx = pools.durable.begin_with(pools.begin).await?;
-            lock!(self, tx, event.tenant);
+            lock!(self, tx, event.tenant, CHANGE);
             let moved = sqlx::query("UPDATE tenant SET kept_seq = $2, kept_head = $3, kept_signed = $4 WHERE name = $1 AND kept_seq = $5")
                 .bind(event.tenant)
                 .bind(to.seq as i64)

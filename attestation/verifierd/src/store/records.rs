@@ -1,6 +1,6 @@
 //! Used nonces, appraisals, devices.
 
-use super::erased::{hold_tenant, lock};
+use super::erased::{CHANGE, RECORD, lock};
 use super::events::{Event, record_event};
 use super::{Backend, Store, on, row};
 use crate::problem::{Because, Kind, Result};
@@ -267,7 +267,7 @@ impl Store {
                 .await?
                 .rows_affected();
             if new == 0 {
-                hold_tenant!(self, tx, tenant);
+                lock!(self, tx, tenant, RECORD);
                 return Err(used_up!(tx, tenant, challenge));
             }
             record!(tx, tenant, record);
@@ -303,7 +303,7 @@ impl Store {
             if let Some((id,)) = known {
                 return Ok(id);
             }
-            hold_tenant!(self, tx, tenant);
+            lock!(self, tx, tenant, RECORD);
             record!(tx, tenant, record);
             // Several at a time, because the number may have been lowered. The newest record stays,
             // whatever its place among those of the same second.
@@ -446,7 +446,7 @@ impl Store {
         let _turn = self.turns.durable(event.tenant).await?;
         on!(self, |pools| {
             let mut tx = pools.durable.begin_with(pools.begin).await?;
-            lock!(self, tx, event.tenant);
+            lock!(self, tx, event.tenant, CHANGE);
             let row: Option<(i64, i64)> = sqlx::query_as(
                 "SELECT last_appraised, (SELECT COUNT(*) FROM revocation WHERE tenant = $1 AND kind = 'device' AND value = $3) FROM device \
                  WHERE tenant = $1 AND ueid = $2",

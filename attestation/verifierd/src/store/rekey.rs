@@ -1,6 +1,6 @@
 //! The KEK that seals everything at rest: its identity, and its rotation.
 
-use super::erased::lock;
+use super::erased::{CHANGE, lock};
 use super::events::{Event, record_event};
 use super::{Store, on};
 use crate::problem::{Because, Kind, Problem, Result};
@@ -145,7 +145,7 @@ impl Store {
                 .execute(&mut *tx)
                 .await?;
             for tenant in &tenants {
-                lock!(self, tx, tenant);
+                lock!(self, tx, tenant, CHANGE);
                 record_event!(tx, &Event::own(tenant, now), "rekey", count.to_string());
             }
             tx.commit().await?;

@@ -152,6 +152,11 @@ enum Attempt {
 /// How often a release is signed outside of its transaction, before other replicas wait for it.
 const OUTSIDE: u32 = 3;
 
+/// Lets a transaction wait for a signature longer than for anything else: a token has four seconds for
+/// it. For SQLite, which has no such limit, and PostgreSQL.
+const AWAIT_SIGNATURE: [&str; 2] =
+    ["SELECT 1", "SET LOCAL idle_in_transaction_session_timeout = '5s'"];
+
 /// The earlier release of the same key version for the same evidence, if there is one.
 macro_rules! released_before {
     ($tx:expr, $new:expr, $now:expr) => {{
@@ -316,8 +321,8 @@ impl Store {
         let _releases = self.turns.release(new.tenant).await?;
         let (mut signed, mut outside) = (None, if slow { OUTSIDE } else { 0 });
         loop {
-            let sign_now = |ends| if outside == 0 { sign(ends).map(Some) } else { Ok(None) };
-            match self.attempt(new, signed.take(), sign_now, &certain).await? {
+            let inside = (outside == 0).then_some(&sign);
+            match self.attempt(new, signed.take(), inside, slow, &certain).await? {
                 Attempt::Done(outcome) => return Ok(outcome),
                 Attempt::Unsigned(ends) => signed = Some(sign(ends)?),
             }
@@ -325,12 +330,13 @@ impl Store {
         }
     }
 
-    /// Commits a release with an earlier signature, or with that of `sign`.
+    /// Commits a release with an earlier signature, or else with that of `sign`, if it is there.
     async fn attempt(
         &self,
         new: &NewRelease<'_>,
         signed: Option<Signed>,
-        sign: impl FnOnce(Ends) -> Result<Option<Signed>>,
+        sign: Option<&impl Fn(Ends) -> Result<Signed>>,
+        slow: bool,
         certain: impl Fn() -> bool,
     ) -> Result<Attempt> {
         let _turn = self.turns.durable(new.tenant).await?;
@@ -376,10 +382,11 @@ impl Store {
                 Some(signed) if continues!(tx, new, signed, receipts) => signed,
                 _ => {
                     let ends = Ends { receipts, events: newest_event!(tx, new) };
-                    match sign(ends)? {
-                        Some(signed) => signed,
-                        None => return Ok(Attempt::Unsigned(ends)),
+                    let Some(sign) = sign else { return Ok(Attempt::Unsigned(ends)) };
+                    if slow {
+                        sqlx::query(self.by_database(AWAIT_SIGNATURE)).execute(&mut *tx).await?;
                     }
+                    sign(ends)?
                 }
             };
             let Signed { bytes, receipt, time, .. } = signed;

@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use crate::problem::{Because, Kind, Result};
-use crate::step::{self, Step};
+use crate::spans::{self, Step};
 
 /// How long to wait for a turn.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -70,7 +70,7 @@ impl Turns {
 
     async fn turn(&self, tenant: &str, which: For) -> Result<Turn> {
         // A release has other steps.
-        let step = (which != For::Release).then(|| step::begin("change in database"));
+        let step = (which != For::Release).then(|| spans::step("change in database"));
         let turns = {
             let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
             let new = || [1, self.quick, 1].map(|turns| Arc::new(Semaphore::new(turns)));

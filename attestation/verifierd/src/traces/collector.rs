@@ -21,7 +21,7 @@ use opentelemetry_sdk::trace::{
 use prost::Message as _;
 
 use crate::config;
-use crate::outbound;
+use crate::http_client;
 use crate::problem::{Because, Kind, Result};
 use crate::secrets::private_text;
 
@@ -180,7 +180,7 @@ struct Collector {
 
 impl Collector {
     fn new(traces: &config::Traces, fate: Arc<Fate>) -> Result<Self> {
-        let mut agent = outbound::agent(traces.ca.as_deref(), PATIENCE)
+        let mut agent = http_client::agent(traces.ca.as_deref(), PATIENCE)
             .map_err(|why| Kind::Material.because(format!("traces: {why}")))?
             .http_status_as_error(false);
         agent = match traces.endpoint.starts_with("https:") {

@@ -1,7 +1,7 @@
 //! Traces: one span a request and one for each of its longer steps, for a collector of
 //! OpenTelemetry.
 //!
-//! Spans have nothing but what is put into them here and in [`crate::step`]. They are made through
+//! Spans have nothing but what is put into them here and in [`crate::spans`]. They are made through
 //! OpenTelemetry's own API rather than from the spans of the log: no filter of the log decides on
 //! them, and no line of it gets into them.
 
@@ -164,7 +164,7 @@ pub fn draft<'a>(
 
 impl Draft<'_> {
     /// Begins the span, of a tenant's request if it is known. It has the request's steps
-    /// ([`crate::step`]) while the context is current.
+    /// ([`crate::spans`]) while the context is current.
     pub fn begin(self, tenant: Option<&str>) -> Context {
         let mut here = Context::new().with_value(self.tracer.clone());
         if let Some(tenant) = tenant {

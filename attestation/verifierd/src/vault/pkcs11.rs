@@ -42,8 +42,9 @@ type Library = Arc<RwLock<Option<Module>>>;
 /// A token, by its library and label.
 type Name = (PathBuf, String);
 
-/// What is known of the PIN of each token.
-static PINS: Mutex<BTreeMap<Name, Known>> = Mutex::new(BTreeMap::new());
+/// What is known of the PIN of each token. Logins at one token take turns; one that hangs holds up no
+/// other token.
+static PINS: Mutex<BTreeMap<Name, Arc<Mutex<Known>>>> = Mutex::new(BTreeMap::new());
 
 /// A session, and the objects that were found in it.
 struct Open {
@@ -146,9 +147,12 @@ impl Token {
         let pin = private_text(&self.config.pin_file)?;
         let pin = Zeroizing::new(pin.trim().to_owned());
         let digest = sha256(pin.as_bytes());
-        let mut pins = PINS.lock().unwrap_or_else(PoisonError::into_inner);
-        let known =
-            pins.entry((self.config.module.clone(), self.config.token.clone())).or_default();
+        let name = (self.config.module.clone(), self.config.token.clone());
+        let known = {
+            let mut pins = PINS.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(pins.entry(name).or_default())
+        };
+        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
         let wrong = |wrong: Wrong| {
             let (Pkcs11 { token, .. }, file) = (&self.config, self.config.pin_file.display());
             let problem =

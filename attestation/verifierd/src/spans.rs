@@ -9,7 +9,7 @@ use opentelemetry_sdk::trace::SdkTracer;
 pub struct Step(Option<Context>);
 
 /// Begins a step, if the request in progress is traced.
-pub fn begin(name: &'static str) -> Step {
+pub fn step(name: &'static str) -> Step {
     Step(Context::map_current(|here| {
         let tracer = here.get::<SdkTracer>()?;
         Some(here.with_span(tracer.build_with_context(SpanBuilder::from_name(name), here)))
@@ -27,7 +27,7 @@ impl Step {
 mod tests {
     #[test]
     fn without_a_request_no_step_is_traced() {
-        let step = super::begin("sign receipt");
+        let step = super::step("sign receipt");
         assert!(step.0.is_none() && step.enter().is_none());
     }
 }
