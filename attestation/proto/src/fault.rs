@@ -62,6 +62,8 @@ pub const TABLE: &[(&str, Fault, &str)] = &[
     ("CLI", Fault::Internal, "070"),
     ("DEV", Fault::Device, "005-016 018-019 021-023"),
     ("DEV", Fault::Input, "001-004 017 020 024-025"),
+    ("EVA", Fault::Answer, "001"),
+    ("EVA", Fault::Input, "002"),
     ("GEN", Fault::Input, "010-011 020-022"),
     ("KRN", Fault::Answer, "012-015 020-024 030 032 034"),
     ("KRN", Fault::Device, "001-006 010-011 031 033"),
@@ -94,6 +96,8 @@ pub const TABLE: &[(&str, Fault, &str)] = &[
     ("TST", Fault::Answer, "002"),
     ("TST", Fault::Input, "001 003-004"),
     ("VFU", Fault::Device, "001-008"),
+    ("WRK", Fault::Usage, "001"),
+    ("WRK", Fault::Input, "002-004"),
 ];
 
 /// Category of a code. Codes of other versions, which a peer may send, have none.

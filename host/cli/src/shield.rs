@@ -258,8 +258,7 @@ fn estimate(
 
 /// The measured blocks of the table that this program was built with.
 fn figures() -> Result<Figures, CliError> {
-    const TABLE: &str = include_str!("../../../shell-rtl/area.toml");
-    Figures::default().with_table(TABLE).map_err(CliError::internal)
+    Figures::shipped().map_err(CliError::internal)
 }
 
 /// A number of bytes, human-readable.

@@ -55,26 +55,18 @@ fn registers(root: &Path, out: &mut Vec<Generated>) -> Result<(), String> {
     Ok(())
 }
 
-/// One generated package beside the `shield.toml` of each accelerator and of the core's tests.
+/// One generated package beside the `shield.toml` of each design that is not only a project.
 fn shields(root: &Path, out: &mut Vec<Generated>) -> Result<(), String> {
-    const ACCELERATORS: &str = "shell-rtl/accel";
-    let mut folders: Vec<_> = std::fs::read_dir(root.join(ACCELERATORS))
-        .map_err(|e| format!("{ACCELERATORS}: {e}"))?
-        .filter_map(|entry| entry.ok().map(|e| Path::new(ACCELERATORS).join(e.file_name())))
-        .collect();
-    folders.push("sim/rtl/tests/core".into());
-    folders.sort();
-    for folder in folders {
-        let source = folder.join("shield.toml");
-        if root.join(&source).is_file() {
-            let name = source.display().to_string();
-            let shield =
-                crate::shield::parse(&read(root, &name)?).map_err(|e| format!("{name}:{e}"))?;
-            out.push(Generated {
-                path: folder.join("shef_cfg_pkg.sv"),
-                content: crate::shield::systemverilog(&shield.config, shield.synthesis),
-            });
-        }
+    const FOLDERS: [&str; 3] =
+        ["shell-rtl/accel/digits", "shell-rtl/accel/hotp", "sim/rtl/tests/core"];
+    for folder in FOLDERS.map(Path::new) {
+        let name = folder.join("shield.toml").display().to_string();
+        let shield =
+            crate::shield::parse(&read(root, &name)?).map_err(|e| format!("{name}:{e}"))?;
+        out.push(Generated {
+            path: folder.join("shef_cfg_pkg.sv"),
+            content: crate::shield::systemverilog(&shield.config, shield.synthesis),
+        });
     }
     Ok(())
 }

@@ -168,10 +168,10 @@ pub struct Input {
 pub enum Value {
     /// A number.
     Number(u32),
-    /// The low 32 bits of the address of the named region, `@REGION`.
-    Low(String),
+    /// The low 32 bits of the address of a byte of the named region, `@REGION` or `@REGION+BYTES`.
+    Low(String, u64),
     /// The high 32 bits, `@REGION:high`.
-    High(String),
+    High(String, u64),
 }
 
 impl Value {
@@ -186,8 +186,8 @@ impl Value {
         };
         Ok(match self {
             Self::Number(number) => *number,
-            Self::Low(name) => base(name)? as u32,
-            Self::High(name) => (base(name)? >> 32) as u32,
+            Self::Low(name, byte) => base(name)?.wrapping_add(*byte) as u32,
+            Self::High(name, byte) => (base(name)?.wrapping_add(*byte) >> 32) as u32,
         })
     }
 }
@@ -292,7 +292,7 @@ impl Job {
         Ok(())
     }
 
-    /// `REGISTER=VALUE`, with a number, `@REGION` or `@REGION:high` as value.
+    /// `REGISTER=VALUE`, with a number, `@REGION`, `@REGION+BYTES` or the same with `:high` as value.
     ///
     /// # Errors
     /// The reason.
@@ -379,8 +379,13 @@ fn write(names: Names, text: &str) -> Result<Write, Refused> {
         Some(region) => {
             let (name, high) =
                 region.strip_suffix(":high").map_or((region, false), |name| (name, true));
-            let name = names.region(name, None)?.name.clone();
-            if high { Value::High(name) } else { Value::Low(name) }
+            let (name, byte) = name.split_once('+').map_or((name, "0"), |pair| pair);
+            let region = names.region(name, None)?;
+            let (name, size) = (region.name.clone(), region.size);
+            let byte = unsigned(byte).filter(|byte| *byte < size).ok_or_else(|| {
+                format!("expected a byte of region {name}, 0 to {}, found {byte:?}", size - 1)
+            })?;
+            if high { Value::High(name, byte) } else { Value::Low(name, byte) }
         }
     };
     Ok(Write { offset, value })
@@ -547,6 +552,10 @@ mod tests {
         job.register(names, "0x14=@x:high").unwrap();
         let values = job.registers.iter().map(|w| (w.offset, w.value.number(&config).unwrap()));
         assert_eq!(values.collect::<Vec<_>>(), [(0x10, 0), (0x14, 1)], "a later one replaces it");
+        job.register(names, "0x14=@x+0x40").unwrap();
+        job.register(names, "0x18=@x+64:high").unwrap();
+        let values = job.registers[1..].iter().map(|w| w.value.number(&config).unwrap());
+        assert_eq!(values.collect::<Vec<_>>(), [64, 1]);
         job.start(names, "ctrl=1").unwrap();
         assert_eq!(job.ends().unwrap_err(), "expected `done`, such as status:1=1");
         job.done(names, "status:1=1").unwrap();
@@ -593,6 +602,8 @@ mod tests {
             ("reg", "ctrl=-1", "a number of 32 bits"),
             ("reg", "ctrl=+1", "a number of 32 bits"),
             ("reg", "ctrl=@z", "no region is named \"z\""),
+            ("reg", "ctrl=@x+4096", "a byte of region x, 0 to 4095, found \"4096\""),
+            ("reg", "ctrl=@x+-1", "a byte of region x"),
             ("done", "ctrl:32=1", "a bit from 0 to 31"),
             ("done", "ctrl:1=2", "a bit is 0 or 1"),
             ("done", "ctrl", "expected REGISTER:BIT=1"),

@@ -4,7 +4,7 @@
 mod common;
 
 use shef_card::check::DoneRegister;
-use shef_card::measure::{Measured, MeasuredJob};
+use shef_card::measure::{EXACT, Measured, MeasuredJob};
 use shef_card::{BareCard, CardError, Design, RtlOptions, repository};
 
 const CTRL: u16 = 0x00;
@@ -25,7 +25,7 @@ fn job() -> MeasuredJob {
     let done = DoneRegister { offset: STATUS, mask: DONE, value: DONE };
     // The first operand, and the rest of card memory.
     let regions = vec![0..0x1_0000, 0x1_0000..0x8_0000];
-    MeasuredJob { writes: WRITES.len() as u64, start: CTRL, done, regions }
+    MeasuredJob { writes: WRITES.len() as u64, start: CTRL, done, regions, copies: EXACT }
 }
 
 fn vecadd(latency: u64) -> BareCard {

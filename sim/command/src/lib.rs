@@ -6,6 +6,7 @@
 
 mod bench;
 mod demo;
+mod evaluate;
 mod job;
 mod list;
 mod makers;
@@ -19,8 +20,11 @@ use shef_console::codes::Groups;
 use shef_console::output::Flags;
 use shef_console::{CliError, Common, Exit, Output, exit, program};
 
+use shef_workloads::WorkloadError;
+
 pub use bench::BenchError;
 pub use demo::{DemoArgs, demo, remote, report};
+pub use evaluate::EvaluateError;
 pub use test::TestError;
 
 /// Simulated cards of shef: serve them, describe them, run the demo on them.
@@ -45,6 +49,9 @@ enum Command {
     /// Measure a job of a project: its cycles without a Shield and behind it, and what its ports wait
     /// for
     Bench(bench::BenchArgs),
+    /// Run the workloads of ShEF's evaluation, without a Shield and behind it, beside the paper's
+    /// figures
+    Evaluate(evaluate::EvaluateArgs),
     /// Serve a simulated card as a vfio-user device until the program is interrupted
     Serve(serve::ServeArgs),
     /// Write the trust data that verifiers need to accept a simulated card: its maker's root,
@@ -64,6 +71,8 @@ pub fn codes() -> Groups {
     groups.push(("benches", shef_tb::CODES.iter().collect()));
     groups.push(("tests of projects", TestError::CODES.iter().collect()));
     groups.push(("benches of projects", BenchError::CODES.iter().collect()));
+    groups.push(("workloads", WorkloadError::CODES.iter().collect()));
+    groups.push(("evaluation", EvaluateError::CODES.iter().collect()));
     groups
 }
 
@@ -88,6 +97,7 @@ fn run(output: &Output, command: Command) -> Result<Exit, CliError> {
         // Its data are those of tests.
         Command::Test(args) => test::run(output, &args),
         Command::Bench(args) => bench::run(output, &args).map(|()| Exit::Done),
+        Command::Evaluate(args) => evaluate::run(output, &args),
         Command::Serve(args) => serve::run(output, &args).map(|()| Exit::Done),
         Command::Trust(args) => trust::run(output, &args).map(|()| Exit::Done),
         Command::List => list::run(output).map(|()| Exit::Done),

@@ -17,10 +17,10 @@ use shef_regs::ctl;
 use shef_seal::OpenPolicy;
 
 use crate::data::Dataset;
-use crate::knn::{self, Buffers};
 use crate::reference;
 use crate::tap::{MessageKind, Record, Tap};
 use crate::world::{Probe, World};
+use crate::{Buffers, knn};
 use shef_console::CliError;
 
 /// Result of an attack.

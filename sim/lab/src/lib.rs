@@ -13,13 +13,14 @@
 //! Nothing here is part of a production build: `host/` and `attestation/` do not depend on `sim/`.
 
 pub mod attacks;
-pub mod data;
-pub mod knn;
+mod buffers;
 pub mod probe;
-pub mod reference;
 pub mod secrets;
 pub mod tap;
 pub mod world;
+
+pub use buffers::Buffers;
+pub use shef_workloads::digits::{data, knn, reference};
 
 use shef_card::{Blank, Card, CardOptions};
 use shef_proto::cert::{Certificate, NO_CLOCK, NO_END, issue_device_id, issue_root};

@@ -16,8 +16,9 @@ use crate::{Error, Library, Port, Result, Sim};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// Copies of the accelerator. A read takes two or three cycles, so that one copy is free in each.
-const COPIES: usize = 4;
+/// Copies of the accelerator with which the end is exact: a read takes two or three cycles, so that
+/// one copy is free in each.
+pub const EXACT: usize = 4;
 /// Cycles of a reset, as [`crate::CoreSim::reset`] has.
 const RESET: u64 = 4;
 /// Signals of the registers that do not depend on reads: AW, W, B and the reset.
@@ -34,6 +35,9 @@ pub struct MeasuredJob {
     pub done: DoneRegister,
     /// Byte addresses of regions, whose bursts are counted.
     pub regions: Vec<Range<u64>>,
+    /// Copies of the accelerator, at least one. With [`EXACT`] of them the end is exact; each takes as
+    /// long to simulate as the accelerator.
+    pub copies: usize,
 }
 
 /// Bursts of a direction.
@@ -268,7 +272,7 @@ impl Meter {
     /// handshakes.
     pub fn new(sim: &Sim, follow: &Follow, bare: &Library, job: MeasuredJob) -> Result<Self> {
         let ports = follow.memory().count();
-        let copies = (0..COPIES).map(|_| Copy::new(sim, bare, ports));
+        let copies = (0..job.copies.max(1)).map(|_| Copy::new(sim, bare, ports));
         Ok(Self {
             copies: copies.collect::<Result<_>>()?,
             turn: 0,
@@ -326,10 +330,11 @@ impl Meter {
     fn drive(&mut self, sim: &Sim, follow: &Follow, flags: u64) {
         let (now, reading) = (sim.cycles(), self.reading);
         let free = |copy: &Copy| matches!(copy.reading, Reading::No);
-        let mut turns = (0..COPIES).map(|k| (self.turn + k) % COPIES);
+        let copies = self.copies.len();
+        let mut turns = (0..copies).map(|k| (self.turn + k) % copies);
         if reading && let Some(next) = turns.find(|k| free(&self.copies[*k])) {
             self.copies[next].reading = Reading::Offered;
-            self.turn = (next + 1) % COPIES;
+            self.turn = (next + 1) % copies;
         }
         let [mask, value] = [self.job.done.mask, self.job.done.value].map(u64::from);
         for copy in &mut self.copies {

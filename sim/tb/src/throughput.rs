@@ -40,6 +40,8 @@ const SHORT_BURST: u64 = 512;
 const SHORT_STREAM: usize = 64;
 /// Bytes of a measurement with one beat outstanding.
 const FEW: u64 = 1 << 16;
+/// Distance of strided accesses in bytes: the next page, and the next beat in it.
+const STRIDE: u64 = 4096 + 64;
 
 /// The requester's access pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -53,6 +55,8 @@ pub enum Access {
     RandomRead,
     /// The same, writing, each address once.
     RandomWrite,
+    /// Single beats, each [`STRIDE`] bytes behind the one before.
+    StridedRead,
     /// `SeqRead` in one engine set and `SeqWrite` in another at once.
     Copy,
     /// Reads and writes as in `Copy`, in every engine set at once.
@@ -60,8 +64,13 @@ pub enum Access {
 }
 
 impl Access {
-    fn random(self) -> bool {
-        matches!(self, Self::RandomRead | Self::RandomWrite)
+    /// Where the next burst is.
+    fn order(self) -> Order {
+        match self {
+            Self::RandomRead | Self::RandomWrite => Order::Random,
+            Self::StridedRead => Order::Strided,
+            Self::SeqRead | Self::SeqWrite | Self::Copy | Self::Mixed => Order::Sequential,
+        }
     }
 
     /// Name in tables and JSON.
@@ -72,10 +81,19 @@ impl Access {
             Self::SeqWrite => "seq_write",
             Self::RandomRead => "random_read",
             Self::RandomWrite => "random_write",
+            Self::StridedRead => "strided_read",
             Self::Copy => "copy",
             Self::Mixed => "mixed",
         }
     }
+}
+
+/// Order of a requester's addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Sequential,
+    Random,
+    Strided,
 }
 
 /// One measurement.
@@ -152,8 +170,10 @@ impl Plan {
 
 /// A measured Shield.
 struct Design {
-    name: &'static str,
+    name: String,
     lanes: u8,
+    /// Lines of each set for large and for small chunks, unless the defaults.
+    lines: Option<(u16, u16)>,
     sets: u8,
     /// Accelerator port of each set; its memory port is its number.
     acc: &'static [u8],
@@ -176,6 +196,9 @@ impl Design {
         let mut out = format!("suite = 1\n[memory]\nports = {}\n", self.sets);
         for acc in self.acc {
             let _ = write!(out, "[[set]]\nlanes = {}\nacc = {acc}\n", self.lanes);
+            if let Some((big, small)) = self.lines {
+                let _ = write!(out, "big_lines = {big}\nsmall_lines = {small}\n");
+            }
         }
         for (i, r) in (0u64..).zip(self.regions()) {
             let (name, mode, base) = (r.region(), r.mode.name(), i * SIZE);
@@ -192,7 +215,15 @@ impl Design {
 
 /// The measured designs.
 fn designs() -> Vec<Design> {
-    let one = |name, lanes| Design { name, lanes, sets: 1, acc: &[0], plans: plans(lanes) };
+    let set = |name: &str, lanes, plans| Design {
+        name: name.to_owned(),
+        lanes,
+        lines: None,
+        sets: 1,
+        acc: &[0],
+        plans,
+    };
+    let one = |name, lanes| set(name, lanes, plans(lanes));
     let copy = |read: u8, write: u8, chunk| {
         let part = |writes, mode, set| Part { writes, mode, chunk, key_bits: 256, set };
         [part(false, Mode::Input, read), part(true, Mode::Output, write)]
@@ -218,17 +249,70 @@ fn designs() -> Vec<Design> {
         one("x4", 4),
         one("x2", 2),
         one("x1", 1),
-        Design {
-            name: "x4 kept",
-            lanes: 4,
-            sets: 1,
-            acc: &[0],
-            plans: [kept(Mode::Counted, &CHUNKS), kept(Mode::Bypass, &[512, 4096])].concat(),
-        },
-        Design { name: "x4 tree", lanes: 4, sets: 1, acc: &[0], plans: kept(Mode::Tree, &CHUNKS) },
-        Design { name: "two sets", lanes: 4, sets: 2, acc: &[0, 0], plans: two },
-        Design { name: "four sets", lanes: 4, sets: 4, acc: &[0, 1, 2, 3], plans: four },
+        set(
+            "x4 kept",
+            4,
+            [kept(Mode::Counted, &CHUNKS), kept(Mode::Bypass, &[512, 4096])].concat(),
+        ),
+        set("x4 tree", 4, kept(Mode::Tree, &CHUNKS)),
+        Design { sets: 2, acc: &[0, 0], ..set("two sets", 4, two) },
+        Design { sets: 4, acc: &[0, 1, 2, 3], ..set("four sets", 4, four) },
     ]
+}
+
+/// Lines of a set for large and for small chunks that [`sweep`] measures.
+pub const SWEPT_LINES: [(u16, u16); 3] = [(4, 8), (8, 32), (16, 48)];
+
+/// A point of [`sweep`]: chunk size, lanes and lines of an engine set, and a pattern of reads.
+#[derive(Debug, Clone, Serialize)]
+pub struct Point {
+    /// Lines for large chunks.
+    pub big_lines: u16,
+    /// Lines for chunks of up to 512 bytes.
+    pub small_lines: u16,
+    /// What was measured.
+    #[serde(flatten)]
+    pub row: Row,
+}
+
+/// Reads of an `input` region in a stream, with a stride and at random, for each chunk size, number of
+/// lanes and of lines. The document has them in this order.
+///
+/// # Errors
+/// As [`measure`].
+pub fn sweep(dir: &Path, progress: &mut dyn FnMut(&str)) -> Result<Vec<Point>> {
+    let mut points = Vec::new();
+    for lanes in [4, 2, 1] {
+        for (big_lines, small_lines) in SWEPT_LINES {
+            let mut plans = Vec::new();
+            for chunk in CHUNKS {
+                for access in [Access::SeqRead, Access::StridedRead, Access::RandomRead] {
+                    let part =
+                        Part { writes: false, mode: Mode::Input, chunk, key_bits: 256, set: 0 };
+                    let stream = access == Access::SeqRead;
+                    plans.push(Plan {
+                        access,
+                        parts: vec![part],
+                        latency: USUAL,
+                        burst: if stream { BURST } else { 64 },
+                        outstanding: if stream { STREAM } else { 32 },
+                        bytes: if stream { SIZE / 4 } else { FEW },
+                    });
+                }
+            }
+            let design = Design {
+                name: format!("sweep x{lanes} {big_lines} {small_lines}"),
+                lanes,
+                lines: Some((big_lines, small_lines)),
+                sets: 1,
+                acc: &[0],
+                plans,
+            };
+            let rows = design.measure(dir, &[], progress)?;
+            points.extend(rows.into_iter().map(|row| Point { big_lines, small_lines, row }));
+        }
+    }
+    Ok(points)
 }
 
 /// Streams, and single chunks at random addresses, in regions of a mode that keeps versions on the
@@ -271,7 +355,7 @@ fn plans(lanes: u8) -> Vec<Plan> {
     let mut out = Vec::new();
     for latency in latencies {
         let plan = |access: Access, mode, chunk, key_bits, outstanding, bytes| {
-            let burst = if access.random() { 64 } else { BURST };
+            let burst = if access.order() == Order::Sequential { BURST } else { 64 };
             let writes = matches!(access, Access::SeqWrite | Access::RandomWrite);
             Plan {
                 access,
@@ -342,17 +426,20 @@ fn plans(lanes: u8) -> Vec<Plan> {
 
 /// The requester's list on `base`; `plain` is the content of the region.
 fn ops(
-    random: bool,
+    order: Order,
     writes: bool,
     base: u64,
     (bytes, burst): (u64, u64),
     plain: &[u8],
     rng: &mut Rng,
 ) -> Vec<Op> {
-    let places: Vec<u64> = match (random, writes) {
-        (false, _) => (0..bytes / burst).collect(),
-        (true, false) => (0..bytes / burst).map(|_| rng.below(SIZE / burst)).collect(),
-        (true, true) => {
+    let places: Vec<u64> = match (order, writes) {
+        (Order::Sequential, _) => (0..bytes / burst).collect(),
+        (Order::Strided, _) => {
+            (0..bytes / burst).map(|i| i * (STRIDE / burst) % (SIZE / burst)).collect()
+        }
+        (Order::Random, false) => (0..bytes / burst).map(|_| rng.below(SIZE / burst)).collect(),
+        (Order::Random, true) => {
             let mut all: Vec<u64> = (0..SIZE / burst).collect();
             for i in (1..all.len()).rev() {
                 let other = usize::try_from(rng.below(i as u64 + 1)).unwrap_or(i);
@@ -366,7 +453,8 @@ fn ops(
         .cycle()
         .zip(places)
         .map(|(i, place)| {
-            let (id, addr) = (if random { i % 64 } else { 0 }, base + place * burst);
+            let id = if order == Order::Sequential { 0 } else { i % 64 };
+            let addr = base + place * burst;
             if writes {
                 Op::Write {
                     id,
@@ -433,7 +521,7 @@ fn all_ops(plan: &Plan, config: &Config, plain: &[u8], rng: &mut Rng) -> Result<
     for part in &plan.parts {
         let r = region(config, *part)?;
         lists.push(
-            ops(plan.access.random(), part.writes, r.base, (plan.bytes, plan.burst), plain, rng)
+            ops(plan.access.order(), part.writes, r.base, (plan.bytes, plan.burst), plain, rng)
                 .into_iter(),
         );
     }
@@ -494,7 +582,14 @@ impl Shielded {
                 }
                 // Reads need data that was written through the Shield before.
                 (false, _) => {
-                    let writes = ops(false, true, r.base, (SIZE, BURST), plain, &mut Rng::new(0));
+                    let writes = ops(
+                        Order::Sequential,
+                        true,
+                        r.base,
+                        (SIZE, BURST),
+                        plain,
+                        &mut Rng::new(0),
+                    );
                     timed(
                         &mut self.bench,
                         &Plan { outstanding: STREAM, ..plan.clone() },
@@ -568,9 +663,23 @@ impl Shielded {
 pub fn measure(dir: &Path, words: &[String], progress: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for design in designs() {
+        rows.extend(design.measure(dir, words, progress)?);
+    }
+    Ok(rows)
+}
+
+impl Design {
+    /// The rows of this design.
+    fn measure(
+        &self,
+        dir: &Path,
+        words: &[String],
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Vec<Row>> {
+        let mut rows = Vec::new();
         let say = |p: &Plan| {
             let Part { chunk, key_bits, .. } = p.parts[0];
-            let (name, access, modes) = (design.name, p.access.name(), p.modes());
+            let (name, access, modes) = (&self.name, p.access.name(), p.modes());
             format!(
                 "{name} {access} {modes} {chunk} AES-{key_bits} latency {} outstanding {} x {}",
                 p.latency, p.outstanding, p.burst
@@ -578,21 +687,18 @@ pub fn measure(dir: &Path, words: &[String], progress: &mut dyn FnMut(&str)) -> 
         };
         // The seed is a row's index among all rows of the design: it does not depend on `words`.
         let plans: Vec<(u64, &Plan)> = (1..)
-            .zip(&design.plans)
+            .zip(&self.plans)
             .filter(|(_, p)| words.iter().all(|w| say(p).contains(w.as_str())))
             .collect();
         if plans.is_empty() {
-            continue;
+            return Ok(Vec::new());
         }
         let (spec, config) =
-            bench::design(&design.shield_toml(), &dir.join(design.name.replace(' ', "-")))?;
-        progress(&format!(
-            "{}: {} engine set(s) with {} lanes",
-            design.name, design.sets, design.lanes
-        ));
+            bench::design(&self.shield_toml(), &dir.join(self.name.replace(' ', "-")))?;
+        progress(&format!("{}: {} engine set(s) with {} lanes", self.name, self.sets, self.lanes));
         let mut bench = RtlBench::new(&build_with(&spec.fast(), progress)?, &config, None)?;
         let owner =
-            Owner::open(&mut bench, &config, &first_epochs(&config, 1), u64::from(design.lanes))?;
+            Owner::open(&mut bench, &config, &first_epochs(&config, 1), u64::from(self.lanes))?;
         let epochs = vec![1; config.regions().len()];
         let bare = DesignSpec::new("loop")
             .source("sim/rtl/tests/loop.sv")
@@ -613,12 +719,12 @@ pub fn measure(dir: &Path, words: &[String], progress: &mut dyn FnMut(&str)) -> 
                 region_mode: plan.modes(),
                 chunk: plan.parts[0].chunk,
                 key_bits: plan.parts[0].key_bits,
-                engines: design.lanes,
-                sets: design.sets,
+                engines: self.lanes,
+                sets: self.sets,
                 memory_latency: plan.latency,
                 burst: plan.burst,
                 outstanding: plan.outstanding,
-                ports: design.sets,
+                ports: self.sets,
                 bytes,
                 verified_bytes,
                 cycles,
@@ -641,8 +747,8 @@ pub fn measure(dir: &Path, words: &[String], progress: &mut dyn FnMut(&str)) -> 
                 "the statement tells of faults or refusals: {s:?}"
             )));
         }
+        Ok(rows)
     }
-    Ok(rows)
 }
 
 /// The same list without a Shield.
@@ -707,14 +813,15 @@ mod tests {
     fn lists_move_what_they_say() {
         let mut plain = vec![0; usize::try_from(SIZE).unwrap()];
         Rng::new(1).fill(&mut plain);
-        for (random, writes, burst) in [
-            (false, false, 4096),
-            (false, false, 512),
-            (false, true, 512),
-            (true, false, 64),
-            (true, true, 64),
+        for (order, writes, burst) in [
+            (Order::Sequential, false, 4096),
+            (Order::Sequential, false, 512),
+            (Order::Sequential, true, 512),
+            (Order::Strided, false, 64),
+            (Order::Random, false, 64),
+            (Order::Random, true, 64),
         ] {
-            let list = ops(random, writes, SIZE, (1 << 16, burst), &plain, &mut Rng::new(2));
+            let list = ops(order, writes, SIZE, (1 << 16, burst), &plain, &mut Rng::new(2));
             let mut places = BTreeSet::new();
             let mut bytes = 0;
             for op in &list {
@@ -736,7 +843,8 @@ mod tests {
             }
             assert_eq!(bytes, 1 << 16);
             // Writes and streams: each address once.
-            assert!((random && !writes) || places.len() == list.len(), "{random} {writes}");
+            let again = order == Order::Random && !writes;
+            assert!(again || places.len() == list.len(), "{order:?} {writes}");
         }
     }
 }

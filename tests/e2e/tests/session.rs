@@ -7,10 +7,10 @@ use shef::{Connected, Device, Expect, Fault, Host, Keyed, Ran, SdkError, Session
 use shef_card::{CardOptions, Engine};
 use shef_lab::attacks::{buffers, upload};
 use shef_lab::data::Dataset;
-use shef_lab::knn::{self, Buffers};
 use shef_lab::reference;
 use shef_lab::tap::MessageKind;
 use shef_lab::world::{Cards, Plan, Probe, World};
+use shef_lab::{Buffers, knn};
 use shef_proto::channel::{ChannelError, FaultKind, ShieldAnswer, ShieldStatement, State, status};
 use shef_proto::config::{Config, Mode, OnFault, Region};
 use shef_proto::evidence::{AcceptedEntropy, EntropySource, RootOfTrust};

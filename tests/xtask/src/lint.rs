@@ -132,6 +132,45 @@ fn bench() -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
+/// Folder of the accelerators.
+const ACCEL: &str = "shell-rtl/accel";
+
+/// The accelerators of the evaluation: projects, as a user has them. Their README has their modules.
+fn workloads() -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(root().join(ACCEL))? {
+        let name = files::name(&entry?.path());
+        let project = root().join(ACCEL).join(&name).join("shef.toml");
+        if project.exists() && !ACCELERATORS.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    names.sort();
+    ensure!(!names.is_empty(), "no project in {ACCEL}");
+    Ok(names)
+}
+
+/// One of them, with the RTL that an accelerator may use.
+fn workload(name: &str) -> Result<Vec<PathBuf>> {
+    sources(&[
+        "shell-rtl/rtl/pkg/shef_pkg.sv",
+        "shell-rtl/rtl/core/shef_sweep.sv",
+        "shell-rtl/rtl/shield/shef_fifo.sv",
+        "shell-rtl/rtl/shield/shef_bram_fifo.sv",
+        "shell-rtl/rtl/kit",
+        &format!("{ACCEL}/{name}"),
+    ])
+}
+
+/// All files of all of them.
+fn of_workloads() -> Result<BTreeSet<PathBuf>> {
+    let mut all = BTreeSet::new();
+    for name in workloads()? {
+        all.extend(sources(&[&format!("{ACCEL}/{name}")])?);
+    }
+    Ok(all)
+}
+
 /// Everything: the designs of all accelerators, and the bench's.
 fn everything() -> Result<BTreeSet<PathBuf>> {
     let mut all: BTreeSet<PathBuf> = bench()?
@@ -146,13 +185,19 @@ fn everything() -> Result<BTreeSet<PathBuf>> {
     Ok(all)
 }
 
-/// Every module is in the table of `shell-rtl/README.md`.
+/// Every module is in the table of `shell-rtl/README.md`, or in that of its accelerator.
 pub fn table() -> Result<()> {
     const TABLE: &str = "shell-rtl/README.md";
     let text = fs::read_to_string(root().join(TABLE))?;
     let modules = everything()?.into_iter().map(|path| files::stem(&path));
     let missing: Vec<String> = modules.filter(|n| !text.contains(&format!("| `{n}` |"))).collect();
     ensure!(missing.is_empty(), "{TABLE} has no line for {}", missing.join(", "));
+    for path in of_workloads()? {
+        let page = path.with_file_name("README.md");
+        let text = fs::read_to_string(root().join(&page))?;
+        let name = files::name(&path);
+        ensure!(text.contains(&format!("`{name}`")), "{} has no line for {name}", page.display());
+    }
     Ok(())
 }
 
@@ -172,8 +217,8 @@ pub fn nothing_faked() -> Result<()> {
         "force ",
     ];
     let mut found = Vec::new();
-    for path in everything()? {
-        let text = fs::read_to_string(root().join(&path))?;
+    for path in everything()?.union(&of_workloads()?) {
+        let text = fs::read_to_string(root().join(path))?;
         for (n, line) in text.lines().enumerate() {
             let code = line.split("//").next().unwrap_or_default();
             let forbidden = FORBIDDEN.iter().filter(|forbidden| code.contains(*forbidden));
@@ -188,6 +233,7 @@ pub fn nothing_faked() -> Result<()> {
 pub fn names() -> Result<()> {
     let mut found = Vec::new();
     let mut files = everything()?;
+    files.extend(of_workloads()?);
     files.extend(sources(&["shell-rtl/formal"])?);
     for path in files {
         let text = fs::read_to_string(root().join(&path))?;
@@ -226,6 +272,10 @@ pub fn verilator(binary: &Path) -> Result<()> {
         for top in tops {
             warnings(binary, top, accelerator, |c| c.args(&sources))?;
         }
+    }
+    for name in workloads()? {
+        let sources = workload(&name)?;
+        warnings(binary, "shef_accel", &name, |c| c.args(&sources))?;
     }
     let (includes, foreign) = ibex(&tools::ibex()?);
     // Third-party sources are read as in synthesis, without style warnings.
@@ -299,6 +349,9 @@ pub fn yosys(binary: &Path) -> Result<()> {
         let modules = all.iter().filter_map(|p| module_name(p));
         let tops = modules.filter(|m| n == 0 || m == "shef_core").map(|m| format!(" --top {m}"));
         run(format!("{READ}{}{}", arguments("", &all), tops.collect::<String>()))?;
+    }
+    for name in workloads()? {
+        run(format!("{READ}{} --top shef_accel", arguments("", &workload(&name)?)))?;
     }
     let processor = processor(&tools::ibex()?);
     let (kernel, system) = (kernel()?, system()?);

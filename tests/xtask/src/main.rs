@@ -57,6 +57,13 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// Run the workloads of ShEF's evaluation on real data, without a Shield and behind it, beside the
+    /// paper's figures
+    Evaluate {
+        /// Arguments of `shef-sim evaluate`; `cargo xtask evaluate -- --help` lists them
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
     /// Run a hostile bus and host against the Shield's RTL, one act at a time
     Attack(attack::Args),
     /// Measure which lines and cover points of the RTL the hostile bench and random operations
@@ -140,6 +147,7 @@ fn main() -> ExitCode {
     let result = match args.command {
         Command::Setup { all } => setup(all),
         Command::Demo { args } => demo(&args),
+        Command::Evaluate { args } => evaluate(&args),
         Command::Attack(args) => attack::run(&args),
         Command::Coverage(args) => coverage::run(&args),
         Command::Test(args) => test::run(&args),
@@ -210,6 +218,14 @@ fn demo(args: &[String]) -> Result<()> {
         .args(args)
         .env("SHEF_VERILATOR", verilator)
         .env("SHEF_IBEX", ibex);
+    process::hand_over(&mut command)
+}
+
+fn evaluate(args: &[String]) -> Result<()> {
+    let verilator = tools::verilator()?;
+    let mut command = process::built("shef-sim")?;
+    let here = std::env::current_dir().unwrap_or_else(|_| root());
+    command.current_dir(here).arg("evaluate").args(args).env("SHEF_VERILATOR", verilator);
     process::hand_over(&mut command)
 }
 

@@ -13,8 +13,8 @@ pub struct JobArgs {
     /// Contents of an input region: REGION=FILE or REGION=random:BYTES
     #[arg(long = "in", value_name = "REGION=FILE")]
     inputs: Vec<String>,
-    /// Register to write before the start, by name or offset: a number, @REGION for its address, or
-    /// @REGION:high
+    /// Register to write before the start, by name or offset: a number, @REGION for its address,
+    /// @REGION+BYTES, or the upper half of them with :high
     #[arg(long = "reg", value_name = "REGISTER=VALUE")]
     registers: Vec<String>,
     /// Write that starts the accelerator

@@ -8,9 +8,8 @@ mod report;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use shef_card::check::DoneRegister;
-use shef_card::measure::{Measured, MeasuredJob};
-use shef_card::{BareCard, Design, RtlOptions, SimKernel};
+use shef_card::Design;
+use shef_card::measure::EXACT;
 use shef_console::file::{self, Outputs};
 use shef_console::{CliError, Output, hex};
 use shef_flags::WaveArgs;
@@ -18,10 +17,10 @@ use shef_lab::probe::card;
 use shef_project::{Job, Jobs, Test};
 
 use crate::job::case::{Case, Results, Subject};
-use crate::job::drive::{self, Shielded, obeys};
 use crate::job::failure::Failure;
+use crate::job::measure::{Measurement, Ran, Shown};
 use crate::job::python;
-use crate::job::rig::{self, Rig};
+use crate::job::rig;
 pub use error::BenchError;
 use report::{HEADS, Pair, Report, Run};
 
@@ -101,10 +100,7 @@ impl BenchArgs {
 struct Bench<'p> {
     design: &'p Design,
     name: &'p str,
-    case: Case<'p>,
-    writes: Vec<(u32, u32)>,
-    done: DoneRegister,
-    measured: MeasuredJob,
+    measurement: Measurement<'p>,
 }
 
 impl<'p> Bench<'p> {
@@ -117,7 +113,7 @@ impl<'p> Bench<'p> {
         plain: &'p Test,
         seed: u64,
     ) -> Result<(Self, Vec<String>), CliError> {
-        let (start, done) = job.ends().map_err(|what| value(format!("job {name}: {what}")))?;
+        job.ends().map_err(|what| value(format!("job {name}: {what}")))?;
         let (registers, config) = (&jobs.registers, design.config());
         let case = |name, test| Case::new(Subject { name, test, job, registers, config }, seed);
         let mut own = case(name, plain)?;
@@ -132,84 +128,17 @@ impl<'p> Bench<'p> {
             own.expected.extend(case.expected);
             tests.push(test_name.clone());
         }
-        let writes = own.writes().map_err(|failure| value(failure.message))?;
-        let done = drive::done_register(done);
-        let measured = MeasuredJob {
-            writes: writes.len() as u64,
-            // A register's offset has 16 bits.
-            start: start.offset as u16,
-            done,
-            regions: config.regions().iter().map(|r| r.base..r.base + r.size).collect(),
-        };
-        Ok((Self { design, name, case: own, writes, done, measured }, tests))
+        let measurement = Measurement::new(own, EXACT).map_err(|failure| value(failure.message))?;
+        Ok((Self { design, name, measurement }, tests))
     }
 
     fn failed(&self, shield: &'static str, latency: u64, failure: &Failure) -> CliError {
         failed(self.name, &format!("{shield}, latency {latency}"), failure)
     }
 
-    /// A card with this memory, and with the waves of `base`.
-    fn timing(base: &RtlOptions, latency: u64) -> RtlOptions {
-        let kernel = SimKernel::Native;
-        RtlOptions { memory_latency: Some(latency), kernel, ..base.clone() }
-    }
-
-    /// Runs the job without a Shield.
-    fn bare(
-        &self,
-        latency: u64,
-        progress: &mut dyn FnMut(&str),
-    ) -> Result<(Results, Measured), CliError> {
-        let made =
-            BareCard::new(self.design, &Self::timing(&RtlOptions::default(), latency), progress);
-        let mut bare = made.map_err(card)?;
-        bare.measure(self.measured.clone()).map_err(card)?;
-        let ran = self.bare_job(&mut bare);
-        let results = ran.map_err(|failure| self.failed("bare", latency, &failure))?;
-        Ok((results, bare.measured().map_err(card)?))
-    }
-
-    fn bare_job(&self, bare: &mut BareCard) -> Result<Results, Failure> {
-        bare.check(Some(self.done)).map_err(card)?;
-        let (ran, results) = drive::bare(bare, &self.case)?;
-        obeys(bare.checked())?;
-        ran?;
-        self.case.compare(&results)?;
-        Ok(results)
-    }
-
-    /// Runs the job in a session behind the Shield.
-    fn shielded(
-        &self,
-        base: &RtlOptions,
-        latency: u64,
-        progress: &mut dyn FnMut(&str),
-    ) -> Result<(Results, Measured), CliError> {
-        let mut rig = Rig::new(self.design, Self::timing(base, latency), self.case.seed, progress)?;
-        rig.card.measure(self.design, self.measured.clone(), progress).map_err(card)?;
-        let ran = self.session(&mut rig);
-        let results = ran.map_err(|failure| self.failed("shielded", latency, &failure))?;
-        Ok((results, rig.card.measured().map_err(card)?))
-    }
-
-    fn session(&self, rig: &mut Rig) -> Result<Results, Failure> {
-        let Rig { world, host, card: probe, .. } = rig;
-        probe.check(Some(self.done)).map_err(card)?;
-        let mut session = world.session(host)?;
-        let mut shielded = Shielded { session: &mut session, card: probe };
-        shielded.upload(&self.case.inputs)?;
-        let ran = shielded.job(&self.case, &self.writes);
-        obeys(probe.checked())?;
-        let (results, _) = ran?;
-        let closed = session.close()?;
-        closed.verify_record(&host.close_record()?)?;
-        self.case.compare(&results)?;
-        Ok(results)
-    }
-
     /// Whether two runs have the same results.
     fn equal(&self, one: &Results, other: &Results) -> Result<(), Failure> {
-        let mut case = self.case.clone();
+        let mut case = self.measurement.case.clone();
         case.expected = vec![("the first run".to_owned(), one.clone())];
         case.compare(other)
     }
@@ -255,10 +184,13 @@ pub fn run(output: &Output, args: &BenchArgs) -> Result<(), CliError> {
         for shield in ["bare", "shielded"] {
             spinner.message(format!("latency {latency}, {shield}"));
             let mut say = |text: &str| spinner.message(text);
-            let (results, measured) = match shield {
-                "bare" => bench.bare(latency, &mut say)?,
-                _ => bench.shielded(&base, latency, &mut say)?,
+            let (design, one) = (bench.design, &bench.measurement);
+            let ran = match shield {
+                "bare" => one.bare(design, latency, &mut say)?,
+                _ => one.shielded(design, &base, latency, &mut Shown::default(), &mut say)?,
             };
+            let ran = ran.map_err(|failure| bench.failed(shield, latency, &failure))?;
+            let Ran { results, measured } = ran;
             let one = first.get_or_insert_with(|| results.clone());
             let equal = bench.equal(one, &results);
             equal.map_err(|failure| bench.failed(shield, latency, &failure))?;

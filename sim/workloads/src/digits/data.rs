@@ -29,6 +29,14 @@ pub struct Dataset {
 }
 
 impl Dataset {
+    /// The digits of this repository, `tests/data/digits.csv.gz`.
+    ///
+    /// # Errors
+    /// As [`Dataset::load`].
+    pub fn shipped() -> Result<Self, CliError> {
+        Self::load(&crate::data_file("digits.csv.gz"))
+    }
+
     /// Reads a file, gzipped or not.
     ///
     /// # Errors
@@ -189,11 +197,7 @@ mod tests {
     use std::io::Write;
 
     fn digits() -> Dataset {
-        Dataset::load(Path::new(concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../../tests/data/digits.csv.gz"
-        )))
-        .unwrap()
+        Dataset::shipped().unwrap()
     }
 
     fn line(label: &str) -> String {
@@ -213,8 +217,7 @@ mod tests {
 
     #[test]
     fn cuts_and_flipped_bytes_of_the_gzip_are_refused() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/digits.csv.gz");
-        let raw = std::fs::read(path).unwrap();
+        let raw = std::fs::read(crate::data_file("digits.csv.gz")).unwrap();
         for cut in [3, 10, 100, raw.len() / 2, raw.len() - 8, raw.len() - 1] {
             assert_eq!(
                 Dataset::parse(&raw[..cut], "x").unwrap_err().code,

@@ -1,9 +1,7 @@
 //! The owner's driver for the demo's accelerator: registers, data layout, results.
 
-use shef::{InputBuffer, OutputBuffer};
-
-use crate::data::{Dataset, PIXELS};
-use crate::reference::{Classification, RECORD};
+use super::data::{Dataset, PIXELS};
+use super::reference::{Classification, RECORD};
 
 /// Registers of the accelerator.
 pub mod reg {
@@ -75,16 +73,6 @@ pub fn job(
     writes.push((reg::TRAIN_ROWS, rows as u32));
     writes.push((reg::QUERY_ROWS, queries as u32));
     writes
-}
-
-/// The buffers of a job.
-pub struct Buffers {
-    /// Training rows and labels.
-    pub train: InputBuffer,
-    /// Queries.
-    pub query: InputBuffer,
-    /// Results.
-    pub result: OutputBuffer,
 }
 
 /// Decodes the answers from the bytes of the results; `None` if a record is malformed or the

@@ -1,6 +1,6 @@
 //! k-nearest-neighbour on the CPU, in plain code: the reference for the accelerator's results.
 
-use crate::data::{Dataset, PIXELS};
+use super::data::{Dataset, PIXELS};
 
 /// Neighbours that vote.
 pub const K: usize = 3;
@@ -35,6 +35,18 @@ impl Classification {
             nearest: [half(2), half(4), half(6)],
             distance: u32::from_le_bytes([record[8], record[9], record[10], record[11]]),
         })
+    }
+
+    /// The 16 bytes that the accelerator writes.
+    pub fn to_record(&self) -> [u8; RECORD] {
+        let mut record = [0; RECORD];
+        record[0] = self.label;
+        record[1] = self.votes;
+        for (slot, nearest) in record[2..8].chunks_exact_mut(2).zip(self.nearest) {
+            slot.copy_from_slice(&nearest.to_le_bytes());
+        }
+        record[8..12].copy_from_slice(&self.distance.to_le_bytes());
+        record
     }
 }
 
@@ -71,15 +83,10 @@ pub fn classify_all(train: &Dataset, queries: &Dataset) -> Vec<Classification> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
 
     #[test]
     fn of_the_real_digits_766_are_right() {
-        let data = Dataset::load(Path::new(concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../../tests/data/digits.csv.gz"
-        )))
-        .unwrap();
+        let data = Dataset::shipped().unwrap();
         let (train, query) = data.split(1000).unwrap();
         let right = classify_all(&train, &query)
             .iter()
@@ -122,6 +129,7 @@ mod tests {
             answer,
             Classification { label: 3, votes: 2, nearest: [0x1234, 1, MISSING], distance: 0x5678 }
         );
+        assert_eq!(answer.to_record(), record);
         record[15] = 1;
         assert!(Classification::from_record(&record).is_none());
     }
