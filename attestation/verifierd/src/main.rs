@@ -560,6 +560,7 @@ fn main() -> ExitCode {
             command(output, args.command)
         },
     );
+    shef_verifierd::vault::settle();
     ended.into()
 }
 

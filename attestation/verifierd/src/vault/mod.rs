@@ -9,6 +9,7 @@ mod queue;
 
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use shef_proto::hpke_suite::PublicKey;
@@ -92,9 +93,33 @@ pub async fn aside<T: Send + 'static>(
     done.await.unwrap_or_else(|error| Err(Kind::Internal.because(error.to_string())))
 }
 
+/// Threads that may be in the library of a token.
+static THREADS: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
+
 fn spawn(work: impl FnOnce() + Send + 'static) -> Result<()> {
     let thread = std::thread::Builder::new().name("token".into()).spawn(work);
-    thread.map(drop).map_err(|error| Kind::Internal.because(error.to_string()))
+    let thread = thread.map_err(|error| Kind::Internal.because(error.to_string()))?;
+    let mut threads = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
+    threads.retain(|thread| !thread.is_finished());
+    threads.push(thread);
+    Ok(())
+}
+
+/// Waits until no thread is in the library of a token, for a second at most: at the end of the program,
+/// the library takes down what a thread would still use, and the program would end by a signal.
+pub fn settle() {
+    let end = Instant::now() + Duration::from_secs(1);
+    let threads = std::mem::take(&mut *THREADS.lock().unwrap_or_else(PoisonError::into_inner));
+    for thread in threads {
+        while !thread.is_finished() {
+            if Instant::now() >= end {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // A panic of it was in the log; its end has also left the library.
+        let _ = thread.join();
+    }
 }
 
 /// A holder does not answer as it should. Only the log, and commands, say why: it is about the machine.
