@@ -44,7 +44,7 @@ tokio::task_local! {
     static CALLER: Arc<dyn Standing>;
 }
 
-/// Handles a request. What it changes is only committed while its caller is [`certain`].
+/// Handles a request. Its changes are committed only while its caller is [`certain`].
 pub async fn on_behalf_of<T>(
     caller: Option<Arc<dyn Standing>>,
     work: impl Future<Output = T>,

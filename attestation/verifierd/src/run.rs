@@ -237,7 +237,7 @@ impl Running {
         narrowed.unwrap_or_else(|problem| vec![problem])
     }
 
-    /// Replaces the TLS material by what is made of it, anew if a list came into force meanwhile.
+    /// Replaces the TLS material, and computes the new one again if a list came into force in between.
     fn exchange<T>(
         &self,
         make: impl Fn(&tls::Material) -> Result<(Arc<tls::Material>, T)>,

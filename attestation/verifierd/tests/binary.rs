@@ -686,8 +686,8 @@ fn a_database_that_another_process_holds_holds_no_revocation_back() {
     revokes(held_database, 0);
 }
 
-/// A file that is refused becomes an event, which waits for the database. What the next file takes away
-/// does not wait for that.
+/// The event about a refused file waits for the database. A revocation in the next file does not wait
+/// for this event.
 #[test]
 fn a_file_with_an_error_holds_up_no_later_one() {
     let dir = dir();

@@ -279,8 +279,8 @@ fn what_was_in_progress_adds_nothing_to_an_erased_tenant() {
     service.runtime.block_on(app.store.record("acme", &record, 5)).unwrap();
 }
 
-/// A reload that a newer configuration overtakes does not begin to serve the tenants of its own: requests
-/// of a tenant that was erased in the meantime may still be in progress.
+/// A reload that a newer configuration overtakes serves none of its tenants: one of them may have been
+/// erased since, with requests still in progress.
 #[test]
 fn a_reload_that_is_overtaken_opens_no_erased_tenant() {
     let more = "\n[[tenant]]\nname = \"acme\"\n";

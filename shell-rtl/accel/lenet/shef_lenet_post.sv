@@ -76,7 +76,7 @@ module shef_lenet_post
   logic [LANES-1:0][31:0] line_q;          // layers 1 to 4
   logic [1:0] at_q;       // of the next vector in its line
   logic [1:0] emit_q;     // lines to be sent
-  logic [3:0] scan_q;     // scores to be looked at
+  logic [3:0] scan_q;     // scores not yet compared
   logic [3:0] best_q;
   wire output_valid = pool_step_q.valid && pool_step_q.pool_last && !classes;
   wire scores_valid = value_step_q.valid && classes;

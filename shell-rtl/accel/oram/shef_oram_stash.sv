@@ -2,11 +2,11 @@
 //
 // All requests take effect in their cycle and never wait; at most one of them in a cycle:
 // insert_i: block_i goes to the lowest free slot, unless it is a dummy.
-// find_i: the slot of id_i, or the lowest free one if there is none, is remembered.
+// find_i: remembers the slot of id_i, or the lowest free slot if the stash does not hold id_i.
 // serve_i, from the second cycle after find_i on: the remembered slot gets leaf_i and, if write_i,
 //   data_i; without write_i, a block that is not there stays so. data_o is that before, or zeros.
 // pick_i: the block in the lowest slot whose leaf has the bits of leaf_i under mask_i leaves for
-//   block_o, two cycles later with block_valid_o; a dummy if there is none.
+//   block_o, two cycles later with block_valid_o; a dummy if no block fits.
 // held_o: blocks in the stash. There is always a free slot if at most MAX_LIMIT are held before a
 // path is inserted. start_i empties the stash.
 `default_nettype none

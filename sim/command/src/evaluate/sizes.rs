@@ -36,8 +36,8 @@ pub struct Size {
 pub struct Sizes {
     /// All sizes, the extrapolated one last.
     pub sizes: Vec<Size>,
-    /// Largest relative error of the same extrapolation, from the second and third size, at the
-    /// fourth: how far a straight line is from what was measured.
+    /// Relative error, at the fourth size, of the line through the second and third: the larger one of
+    /// both series.
     pub extrapolation_error: f64,
 }
 
